@@ -1,5 +1,5 @@
 /** Streamed chats against a plain proxy before the same model server: the first word, and words a second. */
-import { alternate, CONNECTIONS, medianBy, medianRatio, type Row, type Timing } from "./measure.ts";
+import { alternate, CONNECTIONS, countErrors, medianRatio, medians, type Row, type Timing } from "./measure.ts";
 import { runScript, startGateway, startScript, withServers, type Server } from "./servers.ts";
 import type { StreamJob, StreamResult } from "./streams.ts";
 
@@ -35,9 +35,7 @@ async function pair(kind: Kind, by: keyof typeof BY, provider: Server, { ms, rou
     const path = `${by === "client" ? "/client" : ""}/${kind}/v1/chat/completions`;
     const sides = [() => measure(gateway, "/v1/chat/completions", ms), () => measure(proxy, path, ms)];
     const [ours = [], theirs = []] = await alternate(sides, rounds);
-    const both = (read: (one: Measured) => number): [number, number] => [medianBy(ours, read), medianBy(theirs, read)];
-    const rounded = ([one, other]: [number, number]): [number, number] => [Math.round(one), Math.round(other)];
-    const errors = [...ours, ...theirs].reduce((sum, one) => sum + one.errors, 0);
+    const errors = countErrors(ours, theirs);
     // An instant model shows what a word costs, and nothing that a person would notice: no target.
     const paced = kind === "paced" && by === "client";
     const name = `${kind}, against ${BY[by]}`;
@@ -47,8 +45,8 @@ async function pair(kind: Kind, by: keyof typeof BY, provider: Server, { ms, rou
         row: `${name}: words a second`,
         value: medianRatio(ours, theirs, ({ perSecond }) => perSecond),
         ...(paced && { target: { least: 0.85 } }),
-        perSecond: rounded(both(({ perSecond }) => perSecond)),
-        cpuMicros: rounded(both(({ cpu }) => cpu)),
+        perSecond: medians(ours, theirs, ({ perSecond }) => perSecond),
+        cpuMicros: medians(ours, theirs, ({ cpu }) => cpu),
         errors,
       },
       {

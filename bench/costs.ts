@@ -102,13 +102,13 @@ export async function writeCosts(ms: number, rounds: number): Promise<void> {
   const [busy = 0] = loadavg();
   const accept = await accepting(ms, rounds);
   const [runs = []] = await withModel((model) =>
-    withServers([startGateway(model.config)], ([gateway]) => alternate([() => carryOut(gateway, model, HOOKS.sqlite)], rounds)),
+    withServers([startGateway(model.config)], ([gateway]) => alternate([() => carryOut(gateway, model, HOOKS.SQLite)], rounds)),
   );
   const run: Record<string, Cost> = {
     "gateway.runCpu": {
       unit: "µs",
       value: Math.round(Math.min(...runs.map(({ cpu }) => cpu))),
-      how: `user and system time of the gateway's process by whole run, accepted before, with a model that answers at once; the least of ${rounds} rounds of ${HOOKS.sqlite} hooks`,
+      how: `user and system time of the gateway's process by whole run, accepted before, with a model that answers at once; the least of ${rounds} rounds of ${HOOKS.SQLite} hooks`,
     },
   };
   const measuredOn = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, load average before ${busy.toFixed(1)}`;

@@ -3,53 +3,37 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fillPostgres, fillSqlite } from "./history.ts";
-import { alternate, medianBy, medianRatio, type Row } from "./measure.ts";
-import { withModel } from "./model.ts";
+import type { Row } from "./measure.ts";
+import { withModel, type Model } from "./model.ts";
 import { copyDatabase, withDatabases } from "./postgres.ts";
-import { carryOut, HOOKS, type Carried } from "./runs.ts";
+import { carryOut, compareRuns, HOOKS } from "./runs.ts";
 import { pause, startGateway, withServers } from "./servers.ts";
 
 /** All limits, none of which binds: they are counted, and park nothing. */
 const LIMITS = { concurrent: 10_000, runsPerHour: 1_000_000_000, tokensPerDay: 1_000_000_000_000, budget: { perDay: "1000000 USD" } };
 const PRICES = { "local/m": { input: 1, output: 1 } };
 
-/** Two stores with the same history. */
-interface Stores {
-  name: string;
-  hooks: number;
-  limited: string;
-  free: string;
-}
-
-const count = (rows: number): string => rows.toLocaleString("en-US");
-
-function limitsRow({ name, hooks, limited, free }: Stores, history: number, rounds: number): Promise<Row> {
-  return withModel(async (model) => {
-    const config = (url: string, more: object): object => ({
-      ...model.config,
-      models: { ...(model.config as { models: object }).models, prices: PRICES },
-      store: { url },
-      ...more,
-    });
-    const starts = [startGateway(config(limited, { hooks: { limits: LIMITS } })), startGateway(config(free, {}))] as const;
-    return withServers(starts, async (gateways) => {
-      const sides = gateways.map((gateway) => () => carryOut(gateway, model, hooks));
-      const [ours = [], theirs = []] = await alternate(sides, rounds);
-      const both = (read: (one: Carried) => number): [number, number] => [
-        Math.round(medianBy(ours, read)),
-        Math.round(medianBy(theirs, read)),
-      ];
-      return {
-        section: "Limits",
-        row: `hooks accepted and carried out with limits, ${name}, ${count(history)} runs in the last day, against no limits`,
-        value: medianRatio(ours, theirs, ({ whole }) => whole),
-        target: { least: 0.8 },
-        perSecond: both(({ whole }) => whole),
-        cpuMicros: both(({ cpu }) => cpu),
-        errors: [...ours, ...theirs].reduce((sum, one) => sum + one.errors, 0),
-      };
-    });
-  });
+/** Measures two stores with the same history. */
+async function limitsRow(
+  store: "SQLite" | "PostgreSQL",
+  [limited, free]: readonly [string, string],
+  history: number,
+  rounds: number,
+): Promise<Row> {
+  const start = (url: string, more: object) => (model: Model) => {
+    const { models, ...config } = model.config;
+    return startGateway({ ...config, models: { ...models, prices: PRICES }, store: { url }, ...more });
+  };
+  return {
+    section: "Limits",
+    row: `hooks accepted and carried out with limits, ${store}, ${history.toLocaleString("en-US")} runs in the last day, against no limits`,
+    target: { least: 0.8 },
+    ...(await compareRuns([start(limited, { hooks: { limits: LIMITS } }), start(free, {})], {
+      hooks: HOOKS[store],
+      rounds,
+      read: "whole",
+    })),
+  };
 }
 
 /** Makes a store as a gateway leaves it that has carried out one run, with the schema of this checkout. */
@@ -70,7 +54,7 @@ async function onSqlite(history: number, rounds: number): Promise<Row> {
     await prepare(`sqlite:${limited}`);
     await fillSqlite(limited, history);
     copyFileSync(limited, free);
-    return await limitsRow({ name: "SQLite", hooks: HOOKS.sqlite, limited: `sqlite:${limited}`, free: `sqlite:${free}` }, history, rounds);
+    return await limitsRow("SQLite", [`sqlite:${limited}`, `sqlite:${free}`], history, rounds);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
@@ -81,7 +65,7 @@ const onPostgres = (history: number, rounds: number): Promise<Row> =>
     await prepare(limited);
     await fillPostgres(limited, history);
     await copyDatabase(limited, free);
-    return limitsRow({ name: "PostgreSQL", hooks: HOOKS.postgres, limited, free }, history, rounds);
+    return limitsRow("PostgreSQL", [limited, free], history, rounds);
   });
 
 /** Both stores with so many runs of history. */

@@ -41,6 +41,15 @@ export const medianBy = <T>(list: readonly T[], read: (one: T) => number): numbe
 export const medianRatio = <T>(ours: readonly T[], theirs: readonly T[], read: (one: T) => number): number =>
   median(ours.map((one, round) => read(one) / read(theirs[round] as T)));
 
+/** The medians of the subject and of the reference. */
+export const medians = <T>(ours: readonly T[], theirs: readonly T[], read: (one: T) => number): [number, number] => [
+  medianBy(ours, read),
+  medianBy(theirs, read),
+];
+
+export const countErrors = (...sides: readonly (readonly { errors: number }[])[]): number =>
+  sides.flat().reduce((sum, { errors }) => sum + errors, 0);
+
 /** Measures each in turn, round by round, after one round to warm up. Returns what was measured of each, by round. */
 export async function alternate<T>(sides: readonly (() => Promise<T>)[], rounds: number): Promise<T[][]> {
   const measured: T[][] = sides.map(() => []);
@@ -87,18 +96,14 @@ interface Compared extends Required<Pick<Row, "perSecond" | "cpuMicros" | "p99" 
 export async function compare(reference: Side, subjects: readonly Side[], { ms, rounds }: Timing): Promise<Compared[]> {
   const sides = [reference, ...subjects].map((side) => () => flood(side, ms));
   const [theirs = [], ...others] = await alternate(sides, rounds);
-  return others.map((ours) => {
-    const both = (read: (one: Measured) => number): [number, number] => [medianBy(ours, read), medianBy(theirs, read)];
-    const rounded = ([one, other]: [number, number]): [number, number] => [Math.round(one), Math.round(other)];
-    return {
-      ratio: medianRatio(ours, theirs, ({ perSecond }) => perSecond),
-      p99Ratio: medianRatio(ours, theirs, ({ p99 }) => p99),
-      perSecond: rounded(both(({ perSecond }) => perSecond)),
-      cpuMicros: rounded(both(({ cpu }) => cpu)),
-      p99: both(({ p99 }) => p99),
-      errors: [...ours, ...theirs].reduce((sum, one) => sum + one.errors, 0),
-    };
-  });
+  return others.map((ours) => ({
+    ratio: medianRatio(ours, theirs, ({ perSecond }) => perSecond),
+    p99Ratio: medianRatio(ours, theirs, ({ p99 }) => p99),
+    perSecond: medians(ours, theirs, ({ perSecond }) => perSecond),
+    cpuMicros: medians(ours, theirs, ({ cpu }) => cpu),
+    p99: medians(ours, theirs, ({ p99 }) => p99),
+    errors: countErrors(ours, theirs),
+  }));
 }
 
 /** The row of one comparison. */

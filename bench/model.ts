@@ -38,7 +38,7 @@ function answerTool(body: string): string | undefined {
 /** A model server that runs. */
 export interface Model {
   /** Names it as the model of all agents. */
-  config: object;
+  config: { models: object };
   /** How many turns it has ended so far. */
   turns(): number;
   /** Resolves when the model has ended so many turns; fails if it ends none for `IDLE_MS`. */

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
 import pg from "pg";
 import { AGENT_ALONE } from "./bodies.ts";
-import { alternate, CONNECTIONS, median, medianBy, medianRatio, type Row, type Timing } from "./measure.ts";
+import { alternate, CONNECTIONS, countErrors, median, medianRatio, medians, type Row, type Timing } from "./measure.ts";
 import { withModel } from "./model.ts";
 import { load, pause, readCpuMicros, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
@@ -134,18 +134,14 @@ export async function twoAgainstOne({ ms, rounds }: Timing): Promise<Row> {
         for (const gateway of [alone, ...pair]) await flood([gateway], cpuOfPostgres, WARM_UP_MS);
         const sides = [pair, [alone]].map((gateways) => () => flood(gateways, cpuOfPostgres, ms));
         const [twos = [], ones = []] = await alternate(sides, rounds);
-        const both = (read: (one: Accepted) => number): [number, number] => [
-          Math.round(medianBy(twos, read)),
-          Math.round(medianBy(ones, read)),
-        ];
         return {
           section,
           row: "CPU time a hook, gateways and database, two gateways against one",
           value: medianRatio(twos, ones, ({ cpu }) => cpu),
           target: { most: 1.15 },
-          perSecond: both(({ perSecond }) => perSecond),
-          cpuMicros: both(({ cpu }) => cpu),
-          errors: [...ones, ...twos].reduce((sum, each) => sum + each.errors, 0),
+          perSecond: medians(twos, ones, ({ perSecond }) => perSecond),
+          cpuMicros: medians(twos, ones, ({ cpu }) => cpu),
+          errors: countErrors(ones, twos),
         };
       }),
     ),

@@ -34,11 +34,10 @@ const FILES: [category: string, path: RegExp][] = [
     /src\/(runs|agent|models|queue|chat|delivery|approvals|sessions|tools)\/|node_modules\/(ai|@ai-sdk|undici)\/|node:internal\/deps\/undici/,
   ],
   ["mapping and intake", /src\/(mapping|intake|hooks|actions|limits|config)\/|node_modules\/(zod|jsonata|ajv|re2js)/],
-  [
-    "HTTP parse and write",
-    /src\/(http|gateway|admin)\/|node_modules\/(hono|@hono)|node:(_http|net|stream|internal\/(stream|http|streams|url|webstreams))/,
-  ],
+  ["HTTP parse and write", /src\/(http|gateway|admin)\/|node_modules\/(hono|@hono)/],
 ];
+/** Node's own sockets and streams serve callers and databases alike: they count for whatever uses them. */
+const SOCKETS = /node:(_http|net|stream|internal\/(stream|http|streams|url|webstreams))/;
 
 interface Profile {
   startTime: number;
@@ -55,7 +54,8 @@ function sumUp({ startTime, nodes, samples, timeDeltas }: Profile, from: number,
   const categories = new Map<number, string>();
   // Callers come before what they call.
   for (const { id, callFrame, children = [] } of nodes) {
-    const category = getCategory(callFrame) ?? categories.get(id) ?? "other";
+    const category = getCategory(callFrame) ?? categories.get(id) ?? (SOCKETS.test(callFrame.url) ? "HTTP parse and write" : undefined);
+    if (category === undefined) continue;
     for (const child of children) categories.set(child, category);
     categories.set(id, category);
   }

@@ -4,15 +4,15 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AGENT_ALONE } from "./bodies.ts";
-import { alternate, CONNECTIONS, medianBy, medianRatio, type Row } from "./measure.ts";
+import { alternate, CONNECTIONS, countErrors, medianBy, medianRatio, medians, type Row } from "./measure.ts";
 import { withModel, type Model } from "./model.ts";
 import { withSchema } from "./postgres.ts";
 import { load, ROOT, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 /** How many runs are carried out in a round. */
-export const HOOKS = { sqlite: 1500, postgres: 500 };
+export const HOOKS = { SQLite: 1500, PostgreSQL: 500 };
 
-export interface Carried {
+interface Carried {
   /** Runs that ended in a second, after all hooks were accepted. */
   perSecond: number;
   /** Hooks in a second from the first request to the end of the last run. */
@@ -41,14 +41,13 @@ export async function carryOut(server: Server, { turns, reached }: Model, hooks:
 }
 
 const section = "Runs";
-const round = Math.round;
 
 /** Runs a second and CPU time of one, each run with so many steps that call a tool. */
 export function wholeRuns(rounds: number, steps = 0): Promise<Row> {
   return withModel(
     (model) =>
       withServers([startGateway(model.config)], async ([gateway]) => {
-        const [all = []] = await alternate([() => carryOut(gateway, model, HOOKS.sqlite)], rounds);
+        const [all = []] = await alternate([() => carryOut(gateway, model, HOOKS.SQLite)], rounds);
         const value = medianBy(all, ({ perSecond }) => perSecond);
         return {
           section,
@@ -56,8 +55,8 @@ export function wholeRuns(rounds: number, steps = 0): Promise<Row> {
           value,
           unit: "a second",
           ...(steps === 0 && { target: { least: 400 } }),
-          cpuMicros: [round(medianBy(all, ({ cpu }) => cpu))],
-          errors: all.reduce((sum, one) => sum + one.errors, 0),
+          cpuMicros: [medianBy(all, ({ cpu }) => cpu)],
+          errors: countErrors(all),
         } as const;
       }),
     steps,
@@ -77,48 +76,41 @@ async function withCommit<T>(commit: string, work: (program: string) => Promise<
   }
 }
 
-interface Against {
-  name: string;
-  hooks: number;
-  target: number;
-  /** The stores of both. */
-  stores: readonly [object, object];
-}
-
-function against({ name, hooks, target, stores: [ours, theirs] }: Against, program: string, rounds: number): Promise<Row> {
+/** Carries out hooks with two gateways in turn. Returns the first against the second, by what `read` takes. */
+export function compareRuns(
+  [ours, theirs]: readonly [(model: Model) => Promise<Server>, (model: Model) => Promise<Server>],
+  { hooks, rounds, read }: { hooks: number; rounds: number; read: "perSecond" | "whole" },
+): Promise<Pick<Row, "value" | "perSecond" | "cpuMicros" | "errors">> {
   return withModel((model) =>
-    withServers(
-      [startGateway({ ...model.config, ...ours }), startGateway({ ...model.config, ...theirs }, { program })],
-      async (gateways) => {
-        const sides = gateways.map((gateway) => () => carryOut(gateway, model, hooks));
-        const [here = [], there = []] = await alternate(sides, rounds);
-        const both = (read: (one: Carried) => number): [number, number] => [round(medianBy(here, read)), round(medianBy(there, read))];
-        return {
-          section,
-          row: name,
-          value: medianRatio(here, there, ({ perSecond }) => perSecond),
-          target: { least: target },
-          perSecond: both(({ perSecond }) => perSecond),
-          cpuMicros: both(({ cpu }) => cpu),
-          errors: [...here, ...there].reduce((sum, one) => sum + one.errors, 0),
-        };
-      },
-    ),
+    withServers([ours(model), theirs(model)], async (gateways) => {
+      const sides = gateways.map((gateway) => () => carryOut(gateway, model, hooks));
+      const [here = [], there = []] = await alternate(sides, rounds);
+      return {
+        value: medianRatio(here, there, (one) => one[read]),
+        perSecond: medians(here, there, (one) => one[read]),
+        cpuMicros: medians(here, there, ({ cpu }) => cpu),
+        errors: countErrors(here, there),
+      };
+    }),
   );
 }
 
 /** Whole runs of this checkout against those of a commit, on both stores. */
 export function runsAgainst(commit: string, hasPostgres: boolean, rounds: number): Promise<Row[]> {
   return withCommit(commit, async (program) => {
-    const name = (store: string): string => `runs a second on ${store}, against commit ${commit}`;
-    const rows = [await against({ name: name("SQLite"), hooks: HOOKS.sqlite, target: 1.3, stores: [{}, {}] }, program, rounds)];
-    if (!hasPostgres) return rows;
-    const stores = (url: string) => ({ store: { url } });
-    const onPostgres = await withSchema((ours) =>
-      withSchema((theirs) =>
-        against({ name: name("PostgreSQL"), hooks: HOOKS.postgres, target: 2.1, stores: [stores(ours), stores(theirs)] }, program, rounds),
-      ),
-    );
-    return [...rows, onPostgres];
+    const measure = async (store: "SQLite" | "PostgreSQL", least: number, [ours, theirs]: readonly [object, object]): Promise<Row> => ({
+      section,
+      row: `runs a second on ${store}, against commit ${commit}`,
+      target: { least },
+      ...(await compareRuns(
+        [({ config }) => startGateway({ ...config, ...ours }), ({ config }) => startGateway({ ...config, ...theirs }, { program })],
+        { hooks: HOOKS[store], rounds, read: "perSecond" },
+      )),
+    });
+    const onSqlite = await measure("SQLite", 1.3, [{}, {}]);
+    if (!hasPostgres) return [onSqlite];
+    const toStore = (url: string): object => ({ store: { url } });
+    const onPostgres = await withSchema((ours) => withSchema((theirs) => measure("PostgreSQL", 2.1, [toStore(ours), toStore(theirs)])));
+    return [onSqlite, onPostgres];
   });
 }
