@@ -107,6 +107,6 @@ export async function compare(reference: Side, subjects: readonly Side[], { ms, 
 }
 
 /** The row of one comparison. */
-export function toRow({ ratio, p99Ratio: _, ...measured }: Compared, row: Omit<Row, "value">): Row {
-  return { ...row, ...measured, value: ratio };
+export function toRow({ ratio, perSecond, cpuMicros, p99, errors }: Compared, row: Omit<Row, "value">): Row {
+  return { ...row, value: ratio, perSecond, cpuMicros, p99, errors };
 }
