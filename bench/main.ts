@@ -52,11 +52,12 @@ function getGroups(postgres: boolean): Record<string, () => Promise<Row[]>> {
     }),
     runs: async () => [await wholeRuns(rounds), await wholeRuns(rounds, 2)],
     ...(against !== undefined && { "runs-against": () => runsAgainst(against, postgres, rounds) }),
-    "limits-200k": () => limitsRows(200_000, postgres, rounds),
-    "limits-2m": () => limitsRows(2_000_000, postgres, rounds),
     chat: () => chatRows(timing),
     ...((values.peers || values.table) && { peers: () => peerRows(timing) }),
     start: startRows,
+    // The longest last: what Ctrl-C ends is printed up to there.
+    "limits-200k": () => limitsRows(200_000, postgres, rounds),
+    "limits-2m": () => limitsRows(2_000_000, postgres, rounds),
   };
 }
 
@@ -124,7 +125,7 @@ async function printProfile(): Promise<void> {
   }
 }
 
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, stopAll);
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, stopAll);
 if (values.costs) await (await import("./costs.ts")).writeCosts(timing.ms, timing.rounds);
 if (values.simulate)
   (await import("./simulate.ts")).main({ ...values, seed: Number(values.seed), rates: values.hooks.split(",").map(Number) });
