@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { createServer, type AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { AGENT, WAKE } from "./bodies.ts";
+import { AGENT } from "./bodies.ts";
 import { compare, toRow, type Row, type Side, type Timing } from "./measure.ts";
 import { pause, startEcho, startGateway, toServer, TOKEN, withServers, type Server } from "./servers.ts";
 
@@ -177,27 +177,21 @@ async function start({ name, files, args, hasChildren = false }: Peer, [command 
 
 const section = "Other programs";
 
-/** Rouse's rows and those of the programs that can be installed. */
+/** Rouse's row and those of the programs that can be installed. */
 export async function peerRows(timing: Timing): Promise<Row[]> {
   const found = PEERS.flatMap((peer) => {
     const command = peer.install();
     if (!command) console.error(`${peer.name}: left out, it cannot be installed here`);
     return command ? [{ peer, command }] : [];
   });
-  const gateway = (): Promise<Server> => startGateway({}, { workers: false });
-  const starts = [startEcho(), gateway(), gateway(), ...found.map(({ peer, command }) => start(peer, command))];
-  return withServers(starts, async ([echo, agents, wakes, ...peers]) => {
-    if (!echo || !agents || !wakes) return [];
-    const rouse: Side[] = [
-      { server: agents, path: PATH, body: AGENT },
-      { server: wakes, path: "/hooks/wake", body: WAKE },
-    ];
+  const starts = [startEcho(), startGateway({}, { workers: false }), ...found.map(({ peer, command }) => start(peer, command))];
+  return withServers(starts, async ([echo, ...servers]) => {
+    if (!echo) return [];
     // The commands of the last requests end after their answers.
-    const others = peers.map((server): Side => ({ server, path: PATH, body: AGENT, settle: () => pause(500) }));
-    const results = await compare({ server: echo, path: "/echo", body: AGENT }, [...rouse, ...others], timing);
+    const sides = servers.map((server): Side => ({ server, path: PATH, body: AGENT, settle: () => pause(500) }));
+    const results = await compare({ server: echo, path: "/echo", body: AGENT }, sides, timing);
     const names = [
       { row: "Rouse, durable agent", note: "checks the token, parses the body, and answers when event and run are on disk." },
-      { row: "Rouse, durable wake", note: "the same with a system event instead of a run." },
       ...found.map(({ peer }) => ({ row: peer.name, note: peer.note })),
     ];
     return results.flatMap((one, index) => {
