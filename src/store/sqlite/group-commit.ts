@@ -176,10 +176,9 @@ class GroupCommit implements SqliteGroupCommit {
     });
   }
 
-  /** `gathered`: so many have waited long enough for company. */
-  #start(gathered = 0): void {
+  #start(): void {
     if (!this.#hasWork()) return;
-    this.#loop ??= this.#run(gathered).finally(() => {
+    this.#loop ??= this.#run().finally(() => {
       this.#loop = undefined;
       this.#start();
     });
@@ -189,8 +188,9 @@ class GroupCommit implements SqliteGroupCommit {
     return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && !this.#syncing));
   }
 
-  async #run(gathered: number): Promise<void> {
-    for (let before = gathered; this.#hasWork(); before = this.#members.length) {
+  async #run(): Promise<void> {
+    // Callers that were answered just now come back within some turns: their writes go with those that waited for the disk.
+    for (let before = 0; this.#hasWork(); before = this.#members.length) {
       await nextTurn();
       if (this.#held) return;
       const ready = this.#members.length > 0 && !this.#syncing && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
@@ -222,7 +222,7 @@ class GroupCommit implements SqliteGroupCommit {
       .finally(() => {
         this.#syncing = undefined;
         this.#unsynced = 0;
-        this.#start(Infinity);
+        this.#start();
       });
   }
 
