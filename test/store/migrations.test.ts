@@ -230,15 +230,18 @@ describePostgres("the schema's steps", () => {
             FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = $1::regnamespace AND NOT tgisinternal`,
           [schema.name],
         );
-        return new Map(rows.map(({ what, how }) => [what, how]));
+        // Which partition an index is on makes no difference to a statement over the whole table.
+        return new Map(rows.map(({ what, how }) => [what, how.replace(" ON ONLY ", " ON ")]));
       });
+    /** A partitioned table has no key over numbers alone: the database gives them, and no statement relies on one. */
+    const numbers = /^(?:rule|unique) (events|steps|tool_calls) \1_pkey$/;
     for (let known = 1; known < MIGRATIONS.length; known++) {
       await bringTo(MIGRATIONS.slice(0, known));
       const before = await facts();
       await bringTo(MIGRATIONS.slice(0, known + 1));
       const after = await facts();
       const tables = new Set([...before.keys()].map((what) => what.split(/[ .]/)[1]));
-      expect([...before].filter(([what, how]) => after.get(what) !== how)).toEqual([]);
+      expect([...before].filter(([what, how]) => after.get(what) !== how && !numbers.test(what))).toEqual([]);
       const fresh = [...after].filter(([what]) => !before.has(what));
       expect(fresh.length).toBeGreaterThan(0);
       // In tables that were there, nothing has come that refuses or changes what the version before writes.
