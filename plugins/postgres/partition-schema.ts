@@ -1,14 +1,20 @@
 /**
  * What divides tables into partitions, and does it again each day. The functions run as the owner of the tables, so that a
- * gateway needs only the right to read and write: they take nothing but names that they know and times.
+ * gateway needs only the right to read and write. They take names only of tables and partitions that they know, look for
+ * them in their own schema before temporary tables, and refuse users who may not delete from the table.
  */
 
 /** A lock that is not free for so long is left alone: whoever waits for it holds up every accepted hook. */
 const LOCK_TIMEOUT = "500ms";
 /** Rows that outlive their partition are moved while the table is locked: not more than these. */
 const MAX_MOVED = 10_000;
+/** The upgrade tries for so long to get the tables for itself. */
+const WAIT_S = 120;
 
 const FUNCTIONS = `
+  -- The path of the functions: without its last entry, a temporary table of the caller would hide a table of this name.
+  SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+
   -- The least id of a time in milliseconds: ids begin with their time (see newId).
   CREATE FUNCTION id_at(prefix text, at bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT prefix || '_' || string_agg(substr('0123456789abcdefghijklmnopqrstuv', ((at >> (5 * n)) & 31)::int + 1, 1), '' ORDER BY n DESC)
@@ -34,6 +40,13 @@ const FUNCTIONS = `
         CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END);
     END LOOP; END $$;
 
+  -- Refuses what follows to those who may not delete from a table. A function that runs as the owner of the tables has the caller's
+  -- role only in settings.
+  CREATE FUNCTION check_rights(parent text) RETURNS void LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$ BEGIN
+    IF NOT has_table_privilege(coalesce(nullif(current_setting('role'), 'none'), session_user), parent::regclass, 'DELETE') THEN
+      RAISE insufficient_privilege USING MESSAGE = 'only those who may delete from the table may change its partitions';
+    END IF; END $$;
+
   -- Makes the partition of the day (UTC) of a time. Rows of that day that are in the default partition are moved to it. False: it
   -- is there, another partition has a part of that day, or there are too many rows to move.
   CREATE FUNCTION add_partition(parent text, at bigint) RETURNS boolean
@@ -46,17 +59,18 @@ const FUNCTIONS = `
   BEGIN
     SELECT d.key, id_at(d.prefix, day * 86400000), id_at(d.prefix, (day + 1) * 86400000) INTO STRICT key, first, after
       FROM divided() AS d WHERE d.name = parent;
+    PERFORM check_rights(parent);
     -- One at a time; and before the default partition, as a statement over the whole table locks them.
     EXECUTE format('LOCK TABLE ONLY %I IN SHARE UPDATE EXCLUSIVE MODE', parent);
     PERFORM FROM partitions() AS p WHERE p.parent = add_partition.parent AND p.upper > first AND (p.lower = 'MINVALUE' OR p.lower < after);
     IF FOUND THEN RETURN false; END IF;
     EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', spare);
-    EXECUTE format('SELECT count(*) FROM (SELECT FROM %I WHERE %I >= %L AND %2$I < %L LIMIT ${MAX_MOVED} + 1) AS these', spare, key, first, after) INTO n;
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM %1$I WHERE %2$I >= %3$L AND %2$I < %4$L LIMIT ${MAX_MOVED} + 1) AS these', spare, key, first, after) INTO n;
     IF n > ${MAX_MOVED} THEN RETURN false; END IF;
     EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING STORAGE)', fresh, parent);
     EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (seq)', fresh);
     IF n > 0 THEN
-      EXECUTE format('WITH moved AS (DELETE FROM %I WHERE %I >= %L AND %2$I < %L RETURNING *) INSERT INTO %I SELECT * FROM moved',
+      EXECUTE format('WITH moved AS (DELETE FROM %1$I WHERE %2$I >= %3$L AND %2$I < %4$L RETURNING *) INSERT INTO %5$I SELECT * FROM moved',
         spare, key, first, after, fresh);
     END IF;
     EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, fresh, first, after);
@@ -65,13 +79,17 @@ const FUNCTIONS = `
   END $$;
 
   -- Drops a partition; what must be kept of it is moved to the default partition. Returns how many rows are gone; NULL: too many
-  -- must be kept. Of events, those that are younger than up_to or whose runs have not ended are kept; of what happened in runs,
-  -- what belongs to a run that is still there.
+  -- must be kept. Kept are events that are younger than up_to or whose runs have not ended, and what happened in runs that
+  -- have not ended or are younger than up_to.
   CREATE FUNCTION drop_partition(parent text, part text, up_to bigint, present bigint) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '${LOCK_TIMEOUT}'
     SET enable_seqscan = on SET enable_bitmapscan = on SET enable_hashjoin = on AS $$
   DECLARE bounds record; kept bigint[]; n bigint; outcomes text[]; numbers bigint[];
   BEGIN
+    IF parent NOT IN (SELECT d.name FROM divided() AS d) THEN RETURN 0; END IF;
+    PERFORM check_rights(parent);
+    -- One at a time: whoever comes second finds it gone.
+    EXECUTE format('LOCK TABLE ONLY %I IN SHARE UPDATE EXCLUSIVE MODE', parent);
     SELECT * INTO bounds FROM partitions() AS p WHERE p.parent = drop_partition.parent AND p.name = part AND p.upper IS NOT NULL;
     IF NOT FOUND THEN RETURN 0; END IF;
     -- From here on nobody writes to it.
@@ -86,8 +104,9 @@ const FUNCTIONS = `
     ELSE
       EXECUTE format('SELECT count(*) FROM %I', part) INTO n;
       EXECUTE format('SELECT ARRAY(SELECT seq FROM %I WHERE run_id IN (
-          SELECT id FROM runs WHERE id < $2 AND ($1 = ''MINVALUE'' OR id >= $1)) LIMIT ${MAX_MOVED} + 1)', part)
-        INTO kept USING bounds.lower, bounds.upper;
+          SELECT id FROM runs WHERE id < $2 AND ($1 = ''MINVALUE'' OR id >= $1)
+            AND (ended IS NULL OR (ended > $3 AND ended <= $4 + 60000))) LIMIT ${MAX_MOVED} + 1)', part)
+        INTO kept USING bounds.lower, bounds.upper, up_to, present;
     END IF;
     IF cardinality(kept) > ${MAX_MOVED} THEN RETURN NULL; END IF;
     EXECUTE format('LOCK TABLE ONLY %I IN ACCESS EXCLUSIVE MODE', parent);
@@ -110,6 +129,21 @@ const FUNCTIONS = `
  */
 const DIVIDE = `
   DO $$
+  DECLARE deadline timestamptz := clock_timestamp() + interval '${WAIT_S} s';
+  BEGIN
+    -- What waits for such a lock holds up all who come behind it: gateways accept hooks meanwhile, between short attempts.
+    LOOP
+      BEGIN
+        PERFORM set_config('lock_timeout', '${LOCK_TIMEOUT}', true);
+        LOCK TABLE events, steps, tool_calls IN ACCESS EXCLUSIVE MODE;
+        EXIT;
+      EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        IF clock_timestamp() > deadline THEN RAISE; END IF;
+        PERFORM pg_sleep(0.5);
+      END;
+    END LOOP;
+  END $$;
+  DO $$
   DECLARE
     one record; index record; before text; newest text; ceiling text; definitions text[]; definition text; place bigint; filled boolean;
     present bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
@@ -117,7 +151,6 @@ const DIVIDE = `
     FOR one IN SELECT * FROM divided() LOOP
       before := one.name || '_before';
       ceiling := id_at(one.prefix, (present / 86400000 + 1) * 86400000);
-      EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', one.name);
       EXECUTE format('SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END FROM %s', pg_get_serial_sequence(one.name, 'seq')) INTO place;
       EXECUTE format('SELECT EXISTS (SELECT FROM %I)', one.name) INTO filled;
       EXECUTE format('ALTER TABLE %I ALTER seq DROP IDENTITY', one.name);

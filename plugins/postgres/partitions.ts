@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { type Ms, type Retention, type Sql } from "#store-kit";
 import type { Db } from "./db.ts";
-import { isLocked } from "./errors.ts";
+import { isClash, isLocked } from "./errors.ts";
 
 export type Divided = "events" | "steps" | "tool_calls";
 
@@ -70,7 +70,7 @@ async function whenFree<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
-      if (!isLocked(error)) throw error;
+      if (!isLocked(error) && !isClash(error)) throw error;
       if (tried === TRIES) return undefined;
       await setTimeout(PAUSE_MS);
     }
@@ -125,14 +125,18 @@ export async function dropPartitions(db: Db, now: Ms, keep: Retention, isMine: (
     over.filter(({ parent }) => parent === "events"),
   );
   const [gone, full] = [new Set<Partition>(), new Set<Partition>()];
+  // Of a table that is in use, no other partition is tried: hooks wait behind each attempt.
+  const inUse = new Set<Divided>();
   let rows = 0;
   for (const one of over) {
+    if (inUse.has(one.parent)) continue;
     if (!(await isMine())) break;
     await whenFree(async () => {
       const dropped = await dropPartition(db, one, now, now - keep[KEPT_AS[one.parent]] - 1);
       (dropped === undefined ? full : gone).add(one);
       rows += dropped ?? 0;
     });
+    if (!gone.has(one) && !full.has(one)) inUse.add(one.parent);
   }
   const left = partitions.filter((one) => !gone.has(one));
   // The table as it was before it was divided holds rows of many days.

@@ -179,8 +179,8 @@ function sweepSteps(now: Ms, keep: Retention, { whole, rest, oldUpTo }: Dropped)
 }
 
 /**
- * Makes the partitions of the next days, and lets go of what retention says, in short transactions, until `stopped`, or until the lease of `fencingToken` is lost. Two
- * gateways may be at it at once. Returns how many rows went or were changed.
+ * Makes the partitions of the next days, and lets go of what retention says, in short transactions, until `stopped`, or
+ * until the lease of `fencingToken` is lost. Two gateways may be at it at once. Returns how many rows went or were changed.
  */
 export async function sweep(
   db: Db,
