@@ -22,11 +22,11 @@ interface PartitionRow extends Omit<Partition, "lower" | "upper" | "until"> {
   upper: string | null;
 }
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 /** Records that are kept for less than this go one by one, when their time has come; others with their whole partition. */
 const LEAST_KEPT_MS = 7 * DAY_MS;
 /** Partitions that are there ahead of time: today's, and those of the days after it. */
-const DAYS_AHEAD = 2;
+export const DAYS_AHEAD = 2;
 /** Runs that begin before midnight end after it: few rows have to be moved when most of them are over. */
 const SETTLED_MS = 3_600_000;
 /** A partition is read to the end before it is dropped, since what is in it is counted. */
@@ -38,7 +38,7 @@ const PAUSE_MS = 1000;
 const KEPT_AS: Record<Divided, "events" | "runs"> = { events: "events", steps: "runs", tool_calls: "runs" };
 
 /** The time that the ids of a bound begin with. */
-const timeOf = (bound: string): Ms => Number.parseInt(bound.slice(bound.indexOf("_") + 1), 32);
+export const timeOf = (bound: string): Ms => Number.parseInt(bound.slice(bound.indexOf("_") + 1), 32);
 
 /** All partitions but the default ones, oldest first. */
 export async function readPartitions(sql: Sql): Promise<Partition[]> {
