@@ -8,6 +8,8 @@
 const LOCK_TIMEOUT = "500ms";
 /** Rows that outlive their partition are moved while the table is locked: not more than these. */
 const MAX_MOVED = 10_000;
+/** PostgreSQL ends an autovacuum that is in the way after deadlock_timeout, which is 1 s: a shorter wait would not get past it. */
+const UPGRADE_LOCK_TIMEOUT = "1500ms";
 /** The upgrade tries for so long to get the tables for itself. */
 const WAIT_S = 120;
 
@@ -134,7 +136,7 @@ const DIVIDE = `
     -- What waits for such a lock holds up all who come behind it: gateways accept hooks meanwhile, between short attempts.
     LOOP
       BEGIN
-        PERFORM set_config('lock_timeout', '${LOCK_TIMEOUT}', true);
+        PERFORM set_config('lock_timeout', '${UPGRADE_LOCK_TIMEOUT}', true);
         LOCK TABLE events, steps, tool_calls IN ACCESS EXCLUSIVE MODE;
         EXIT;
       EXCEPTION WHEN lock_not_available OR deadlock_detected THEN

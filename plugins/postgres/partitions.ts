@@ -48,14 +48,20 @@ export async function readPartitions(sql: Sql): Promise<Partition[]> {
   );
 }
 
+/** The time by the database's clock, which partitions follow. */
+export async function readClock(sql: Sql): Promise<Ms> {
+  const [clock] = await sql.query<{ now: Ms }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
+  return clock?.now ?? 0;
+}
+
 /**
  * Makes the partitions of today and of the days after it where there are none. Without them rows go to the default
  * partition: nothing is refused. A table that is in use for long is left for the next time.
  */
 export async function addPartitions(db: Db): Promise<void> {
-  const [clock] = await db.query<{ now: Ms }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
+  const now = await readClock(db);
   const known = await readPartitions(db);
-  const today = Math.floor((clock?.now ?? 0) / DAY_MS) * DAY_MS;
+  const today = Math.floor(now / DAY_MS) * DAY_MS;
   for (const parent of Object.keys(KEPT_AS) as Divided[]) {
     for (let day = today; day <= today + DAYS_AHEAD * DAY_MS; day += DAY_MS) {
       if (known.some((one) => one.parent === parent && one.until > day && (one.lower === "MINVALUE" || timeOf(one.lower) <= day))) continue;

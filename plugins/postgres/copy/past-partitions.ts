@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Sql } from "#store-kit";
-import { DAY_MS, DAYS_AHEAD, timeOf } from "../partitions.ts";
+import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "../partitions.ts";
 
 const idAt = (prefix: string, at: number): string => `${prefix}_${at.toString(32).padStart(9, "0")}`;
 
@@ -10,7 +10,7 @@ const idAt = (prefix: string, at: number): string => `${prefix}_${at.toString(32
  */
 export async function addPastPartitions(source: DatabaseSync, target: Sql): Promise<void> {
   const divided = await target.query<{ name: string; key: string; prefix: string }>("SELECT name, key, prefix FROM divided()");
-  const last = Date.now() + DAYS_AHEAD * DAY_MS;
+  const last = (await readClock(target)) + DAYS_AHEAD * DAY_MS;
   for (const { name, key, prefix } of divided) {
     // From the first id of each day to the next one: the index gives them without reading the table.
     const next = source.prepare(`SELECT min(${key}) AS id FROM ${name} WHERE ${key} >= ? AND ${key} < ?`);
