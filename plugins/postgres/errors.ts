@@ -12,6 +12,9 @@ export const isConflict = (error: unknown): boolean => sqlState(error) === "2350
 /** Two transactions were in each other's way, and PostgreSQL ended this one: the same again may go through. */
 export const isClash = (error: unknown): boolean => ["40001", "40P01"].includes(sqlState(error) ?? "");
 
+/** A lock was not free for as long as the statement waits for one. */
+export const isLocked = (error: unknown): boolean => sqlState(error) === "55P03";
+
 /** What PostgreSQL says of the statement itself, and would say again. */
 export const isRefused = (error: unknown): boolean => /^(?:2[123]|42|54)/.test(sqlState(error) ?? "");
 

@@ -2,7 +2,7 @@ import type { Client, QueryConfig, QueryResult } from "pg";
 import { RouseError, type Sql, urlError } from "#store-kit";
 import type { Address } from "./address.ts";
 import type { Db } from "./db.ts";
-import { sqlState, storeError } from "./errors.ts";
+import { isLocked, sqlState, storeError } from "./errors.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /** How long a gateway waits for another one that migrates, and for those that use a table. */
@@ -109,7 +109,7 @@ async function lockSchema(client: Client, address: Address): Promise<void> {
     // Held by the session until it ends: one gateway migrates, and the others wait for it.
     await asks(client, "SELECT pg_advisory_lock(hashtextextended($1, 7420))", WAIT_MS + ANSWER_MS, [`rouse ${address.schema}`]);
   } catch (error) {
-    if (sqlState(error) !== "55P03") throw openError(storeError(error), address);
+    if (!isLocked(error)) throw openError(storeError(error), address);
     const { shown } = address;
     const message = `store.url: another gateway has been changing the tables of ${shown} for more than ${WAIT_MS / 1000} s; start again when it is done`;
     throw new RouseError({ code: "store_unavailable", message }, { cause: error });

@@ -1,4 +1,5 @@
 import { RUN_STATUSES } from "#store-kit";
+import { PARTITIONS } from "./partition-schema.ts";
 import { COUNT_RUNS } from "./usage-tidy.ts";
 
 /** Tells `count_deltas` of rows that come, go and change their state: one row a statement, however many it touched. */
@@ -217,6 +218,7 @@ export const MIGRATIONS: readonly string[] = [
     WHERE kind = 'turn' AND holder IS NULL AND id IN (SELECT id FROM runs WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0);
   ${COUNT_RUNS};
   `,
+  PARTITIONS,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

@@ -25,6 +25,7 @@ import {
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { standing } from "./leases.ts";
+import { addPartitions, dropPartitions, type Dropped } from "./partitions.ts";
 
 export const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
 /** No transaction takes so long: what is older has all that there will ever be of it. */
@@ -33,34 +34,44 @@ const SETTLED_MS = 600_000;
 /** One transaction's part. `more` asks to be called again. */
 export type Step = (sql: Sql) => Promise<{ changed: number; more: boolean }>;
 
-const DELETE_EVENTS = `
-  WITH gone AS (DELETE FROM events WHERE seq = ANY($1::bigint[]) RETURNING outcome),
+const deleteEvents = (part: string): string => `
+  WITH gone AS (DELETE FROM ${part} WHERE seq = ANY($1::bigint[]) RETURNING outcome),
   noted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, -count(*) FROM gone GROUP BY outcome)
   SELECT count(*) AS n FROM gone`;
 
-/** Looks for an old row behind those from the future. */
-async function look(sql: Sql, { table, at }: Pick<AgedTable, "table" | "at">, walk: Walk, age: Age): Promise<ReturnType<typeof lookAhead>> {
-  const text = `SELECT seq, ${at} AS at FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+/** Deletes rows, and with runs what happened in them, but for what is in a partition that goes as a whole. */
+function deleteWithParts({ table, parts = [] }: AgedTable): string {
+  const inWhole = "SELECT FROM unnest($2::text[], $3::text[], $4::text[]) AS whole (parent, lower, upper)";
+  const gone = parts.map(
+    (part) => `, ${part}_gone AS (DELETE FROM ${part} USING gone WHERE ${part}.run_id = gone.id
+      AND NOT EXISTS (${inWhole} WHERE parent = '${part}' AND gone.id >= lower AND gone.id < upper))`,
+  );
+  const deleted = `DELETE FROM ${table} WHERE seq = ANY($1::bigint[]) RETURNING id`;
+  return `WITH gone AS (${deleted})${gone.join("")} SELECT count(*) AS n FROM gone`;
+}
+
+/** Looks for an old row behind those from the future. `from`: a table, or a part of it. */
+async function look(sql: Sql, { from, at }: { from: string; at: string }, walk: Walk, age: Age): Promise<ReturnType<typeof lookAhead>> {
+  const text = `SELECT seq, ${at} AS at FROM ${from} WHERE seq > $1 ORDER BY seq LIMIT $2`;
   return lookAhead(await sql.query<TimedRow>(text, [walk.looked ?? walk.after, LOOK_AHEAD]), walk, age);
 }
 
-function deleteAged(aged: AgedTable): Step {
+/** Deletes the rows that are old in `part`, which is the table or a part of it. */
+function deleteAged(aged: AgedTable, { whole, oldUpTo }: Pick<Dropped, "whole" | "oldUpTo">, part: string): Step {
   const { table, at, since, age, parts = [] } = aged;
-  let position: Walk = { after: 0, oldUpTo: 0 };
-  const partsGone = parts.map((part) => `, ${part}_gone AS (DELETE FROM ${part} USING gone WHERE ${part}.run_id = gone.id)`).join("");
-  const deleting =
-    table === "events"
-      ? DELETE_EVENTS
-      : `WITH gone AS (DELETE FROM ${table} WHERE seq = ANY($1::bigint[]) RETURNING id)${partsGone} SELECT count(*) AS n FROM gone`;
+  const from = part === table ? table : `${part} AS ${table}`;
+  let position: Walk = { after: 0, oldUpTo };
+  const deleting = table === "events" ? deleteEvents(part) : deleteWithParts(aged);
+  const bounds = parts.length === 0 ? [] : (["parent", "lower", "upper"] as const).map((name) => whole.map((one) => one[name]));
   return async (sql) => {
     if (position.looked !== undefined) {
-      const { walk, end } = await look(sql, aged, position, age);
+      const { walk, end } = await look(sql, { from, at }, position, age);
       position = walk;
       return { changed: 0, more: !end };
     }
-    const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+    const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${from} WHERE seq > $1 ORDER BY seq LIMIT $2`;
     const { seqs, walk, end } = selectAged(await sql.query<AgedRow>(text, [position.after, SWEEP_SLICE]), position, age);
-    const [deleted] = seqs.length === 0 ? [] : await sql.query<{ n: number }>(deleting, [seqs]);
+    const [deleted] = seqs.length === 0 ? [] : await sql.query<{ n: number }>(deleting, [seqs, ...bounds]);
     position = walk;
     return { changed: deleted?.n ?? 0, more: !end };
   };
@@ -77,16 +88,18 @@ function redactTexts(redaction: Redaction, now: Ms): Step {
       position = { after: start, oldUpTo: start, marked: start, blocked: false };
     }
     if (age && position.looked !== undefined) {
-      const { walk, end } = await look(sql, { table: "events", at: "at" }, position, age);
+      const { walk, end } = await look(sql, { from: "events", at: "at" }, position, age);
       position = { ...walk, marked: position.marked, blocked: position.blocked };
       return { changed: 0, more: !end };
     }
-    const text = `SELECT seq, ${columns} FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
-    const rows = await sql.query<RedactedRow>(text, [position.after, SWEEP_SLICE]);
+    // A row is changed in its own part: otherwise all parts of the table are opened for each.
+    const text = `SELECT seq, tableoid::regclass::text AS part, ${columns} FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+    const rows = await sql.query<RedactedRow & { part: string }>(text, [position.after, SWEEP_SLICE]);
+    const parts = new Map(rows.map(({ seq, part }) => [seq, part]));
     const slice = redactRows(rows, redaction, position, { upTo: now - SETTLED_MS, now });
     for (const { seq, changes } of slice.updates) {
       const columns = Object.keys(changes).map((column, index) => `${column} = $${index + 2}`);
-      await sql.query(`UPDATE ${table} SET ${columns.join(", ")} WHERE seq = $1`, [seq, ...Object.values(changes)]);
+      await sql.query(`UPDATE ${parts.get(seq)} SET ${columns.join(", ")} WHERE seq = $1`, [seq, ...Object.values(changes)]);
     }
     position = slice.position;
     if (position.marked > start) {
@@ -150,10 +163,14 @@ function deleteKeys(now: Ms): Step {
   };
 }
 
-function sweepSteps(now: Ms, keep: Retention): Step[] {
+function sweepSteps(now: Ms, keep: Retention, { whole, rest, oldUpTo }: Dropped): Step[] {
   return [
     ...getRedactions(now, keep, POSTGRES_DIALECT).map((redaction) => redactTexts(redaction, now)),
-    ...getAgedTables(now, keep).map(deleteAged),
+    ...getAgedTables(now, keep).flatMap((aged) =>
+      aged.table === "events"
+        ? rest.map((part) => deleteAged(aged, { whole, oldUpTo }, part))
+        : deleteAged(aged, { whole, oldUpTo: 0 }, aged.table),
+    ),
     deleteSessions("hook", now - keep.hookSessions),
     deleteSessions("api", now - keep.apiSessions),
     trimSessions(keep.sessionTurns),
@@ -162,8 +179,8 @@ function sweepSteps(now: Ms, keep: Retention): Step[] {
 }
 
 /**
- * Lets go of what retention says, in short transactions, until `stopped`, or until the lease of `fencingToken` is lost. Two
- * gateways may be at it at once. Returns how many rows went or were changed.
+ * Makes the partitions of the next days, and lets go of what retention says, in short transactions, until `stopped`, or
+ * until the lease of `fencingToken` is lost. Two gateways may be at it at once. Returns how many rows went or were changed.
  */
 export async function sweep(
   db: Db,
@@ -171,12 +188,16 @@ export async function sweep(
   keep: Retention,
   { fencingToken, stopped }: { fencingToken: FencingToken | undefined; stopped(): boolean },
 ): Promise<number> {
-  let total = 0;
-  const isMine = async (sql: Sql): Promise<boolean> =>
+  const isStanding = async (sql: Sql): Promise<boolean> =>
     fencingToken === undefined || (await standing(sql, [fencingToken.lease])).get(fencingToken.lease) === fencingToken.token;
-  for (const step of sweepSteps(now, keep)) {
+  const isMine = async (): Promise<boolean> => !stopped() && isStanding(db);
+  if (!(await isMine())) return 0;
+  await addPartitions(db);
+  const dropped = await dropPartitions(db, now, keep, isMine);
+  let total = dropped.rows;
+  for (const step of sweepSteps(now, keep, dropped)) {
     for (let more = true; more && !stopped();) {
-      const slice = await db.transaction(async (sql) => ((await isMine(sql)) ? step(sql) : undefined));
+      const slice = await db.transaction(async (sql) => ((await isStanding(sql)) ? step(sql) : undefined));
       if (!slice) return total;
       total += slice.changed;
       more = slice.more;

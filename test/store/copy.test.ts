@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { newId } from "../../src/core/ids.ts";
 import { backupKnowledge } from "../../src/knowledge/backup.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/upload-staging.ts";
@@ -14,7 +15,7 @@ import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { CopiedCount } from "../../src/store/copied-table.ts";
-import { approval, DECISION, run, step, job } from "../../src/testing/store/make.ts";
+import { approval, DAY, DECISION, event, run, step, job } from "../../src/testing/store/make.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";
@@ -282,6 +283,23 @@ describePostgres("rouse store copy", () => {
     } finally {
       await opened.store.close();
     }
+  });
+
+  it("makes the partitions of the days that the source has, but of no others", async () => {
+    const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
+    const today = Date.now();
+    const days = [20, 20, 7, 0].map((age) => today - age * DAY);
+    for (const at of days) await store.accept(event({ id: newId("evt", at), receivedAt: at }));
+    await store.close();
+    expect((await copied())["events"]?.rows).toBe(4);
+    const { rows } = await plainly((client) =>
+      client.query<{ part: string; n: number }>(
+        `SELECT tableoid::regclass::text AS part, count(*)::int AS n FROM ${schema.name}.events GROUP BY tableoid ORDER BY 1`,
+      ),
+    );
+    const partOf = (age: number): string =>
+      `${schema.name}.events_${new Date(today - age * DAY).toISOString().slice(0, 10).replaceAll("-", "")}`;
+    expect(rows).toEqual([20, 7, 0].map((age) => ({ part: partOf(age), n: age === 20 ? 2 : 1 })));
   });
 
   it("can be repeated: the same hashes; what has changed in the source since is there too", async () => {

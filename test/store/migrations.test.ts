@@ -230,15 +230,21 @@ describePostgres("the schema's steps", () => {
             FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = $1::regnamespace AND NOT tgisinternal`,
           [schema.name],
         );
-        return new Map(rows.map(({ what, how }) => [what, how]));
+        // Which partition an index is on makes no difference to a statement over the whole table.
+        return new Map(rows.map(({ what, how }) => [what, how.replace(" ON ONLY ", " ON ")]));
       });
+    /** A partitioned table has no key over numbers alone: the database gives them, and each partition has the key. */
+    const isInParts = (what: string, after: Map<string, string>): boolean => {
+      const [, kind, table] = /^(rule|unique) (events|steps|tool_calls) \2_pkey$/.exec(what) ?? [];
+      return table !== undefined && !after.has(what) && after.has(`${kind} ${table}_default ${table}_default_pkey`);
+    };
     for (let known = 1; known < MIGRATIONS.length; known++) {
       await bringTo(MIGRATIONS.slice(0, known));
       const before = await facts();
       await bringTo(MIGRATIONS.slice(0, known + 1));
       const after = await facts();
       const tables = new Set([...before.keys()].map((what) => what.split(/[ .]/)[1]));
-      expect([...before].filter(([what, how]) => after.get(what) !== how)).toEqual([]);
+      expect([...before].filter(([what, how]) => after.get(what) !== how && !isInParts(what, after))).toEqual([]);
       const fresh = [...after].filter(([what]) => !before.has(what));
       expect(fresh.length).toBeGreaterThan(0);
       // In tables that were there, nothing has come that refuses or changes what the version before writes.

@@ -7,6 +7,7 @@ import { openDb, type Db } from "../db.ts";
 import { migrate } from "../migrate.ts";
 import { toSqlDatabase } from "../sql.ts";
 import { copyTable, countRows } from "./copy-table.ts";
+import { addPastPartitions } from "./past-partitions.ts";
 import { STORE_FINISH, STORE_TABLES } from "./store-tables.ts";
 
 const LIMITS = { connections: 3, statementMs: 600_000, gathers: true };
@@ -59,6 +60,7 @@ async function copyTables(target: Db, { file, tables, finish, onProgress, atLeas
   const copied: CopiedCount[] = [];
   const from = new DatabaseSync(file, { readOnly: true });
   try {
+    if (tables === STORE_TABLES) await addPastPartitions(from, target);
     for (const table of tables) copied.push(await copyTable(from, target, table, onProgress));
   } finally {
     from.close();
