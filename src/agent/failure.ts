@@ -1,6 +1,6 @@
 import type { RunErrorCode } from "../core/errors.ts";
 import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
-import { readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
+import { isSuccess, readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
 
 export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
@@ -78,11 +78,14 @@ function isUnfinishedJson(text: string): boolean {
 
 /** What `fetch` throws if the connection ends while a body is read. */
 const isTerminated = (part: CallError): boolean => part instanceof TypeError && part.message === "terminated";
-const isSuccess = (status: unknown): boolean => typeof status === "number" && status >= 200 && status < 300;
+
+/** What the client of chat completions reports for a stream that ends without a finish reason. */
+const NO_FINISH = /ended without a finish reason/;
+const isWithoutEnd = ({ message }: CallError): boolean => typeof message === "string" && NO_FINISH.test(message);
 
 /** Whether the provider began an answer whose end did not arrive. */
 function isCut(chain: readonly CallError[]): boolean {
-  if (chain.some(isTerminated)) return true;
+  if (chain.some((part) => isTerminated(part) || isWithoutEnd(part))) return true;
   // An answer whose body is absent could not be read to its end.
   return chain.some(
     ({ statusCode, responseBody }) =>
