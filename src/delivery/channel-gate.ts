@@ -4,7 +4,7 @@ import type { Job } from "../store/types.ts";
 
 /**
  * Asks whether a channel takes a delivery. A breaker that is open because of one delivery alone says nothing about the vendor:
- * the vendor may fail at this one message, and the others are sent.
+ * the vendor may fail at this one message, and all other deliveries are sent.
  */
 export class ChannelGate {
   readonly #parking: ParkingLot;

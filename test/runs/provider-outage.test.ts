@@ -408,10 +408,9 @@ describe("a channel whose vendor is away", () => {
     // All of them are tried at most once each when the outage begins, and then one at a time tests the vendor.
     expect(sent.length - 6 - poisoned).toBeLessThan(45);
     vendor = ({ to }) => (to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" });
-    await passUntil(async () => (await counts())["deliveries.delivered"] >= 26, 5 * MINUTE);
     await passUntil(async () => (await counts())["deliveries.pending"] === 1, 5 * MINUTE);
-    expect(new Set(sent.filter(({ message }) => message.to?.startsWith("late-")).map(({ message }) => message.idempotencyKey)).size).toBe(
-      20,
-    );
+    expect((await counts())["deliveries.delivered"]).toBeGreaterThanOrEqual(26);
+    const late = sent.filter(({ message }) => message.to.startsWith("late-"));
+    expect(new Set(late.map(({ message }) => message.idempotencyKey)).size).toBe(20);
   });
 });
