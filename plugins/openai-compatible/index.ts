@@ -1,4 +1,5 @@
 import type { ModelProvider } from "#plugin";
+import { completeStreams } from "./stream-end.ts";
 
 const provider: ModelProvider = {
   type: "openai-compatible",
@@ -11,7 +12,7 @@ const provider: ModelProvider = {
       name,
       baseURL: baseUrl,
       headers: { ...headers },
-      fetch,
+      fetch: completeStreams(fetch),
       includeUsage: true,
       supportsStructuredOutputs: true,
       ...(apiKey !== undefined && { apiKey }),

@@ -1,17 +1,17 @@
 import type { RunErrorCode } from "../core/errors.ts";
 import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
-import { readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
+import { isSuccess, readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
 
 export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
 /** Why a model gave no answer. */
 export type ModelFailure = Omit<TurnFailure, "warnings">;
 
-/** Thrown within a model call if the answer came and holds nothing: withheld by a content filter, or empty. */
+/** Thrown within a model call that ends without an error and without an answer: withheld by a content filter, empty, or cut off. */
 export class NoAnswerError extends Error {
-  readonly reason: "withheld" | "empty";
+  readonly reason: "withheld" | "empty" | "cut";
 
-  constructor(reason: "withheld" | "empty") {
+  constructor(reason: "withheld" | "empty" | "cut") {
     super(`no answer: ${reason}`);
     this.name = "NoAnswerError";
     this.reason = reason;
@@ -61,6 +61,38 @@ const NO_CREDIT_CODES = /^(?:insufficient_quota|billing_error|billing_hard_limit
 const LIMIT_CODES = /^(?:rate_limit_exceeded|rate_limit_error|RESOURCE_EXHAUSTED)$/;
 const DOWN_CODES = /^(?:overloaded_error|api_error|server_error|internal_server_error|service_unavailable|UNAVAILABLE|INTERNAL)$/;
 
+/** Whether a text is the beginning of a JSON object or array whose end is missing. */
+function isUnfinishedJson(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false;
+  let depth = 0;
+  let isString = false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] as string;
+    if (isString && char === "\\") at++;
+    else if (char === '"') isString = !isString;
+    else if (!isString && "[{".includes(char)) depth++;
+    else if (!isString && "]}".includes(char)) depth--;
+  }
+  return depth > 0;
+}
+
+/** What `fetch` throws if the connection ends while a body is read. */
+const isTerminated = (part: CallError): boolean => part instanceof TypeError && part.message === "terminated";
+
+/** What the client of chat completions reports for a stream that ends without a finish reason. */
+const NO_FINISH = /ended without a finish reason/;
+const isWithoutEnd = ({ message }: CallError): boolean => typeof message === "string" && NO_FINISH.test(message);
+
+/** Whether the provider began an answer whose end did not arrive. */
+function isCut(chain: readonly CallError[]): boolean {
+  if (chain.some((part) => isTerminated(part) || isWithoutEnd(part))) return true;
+  // An answer whose body is absent could not be read to its end.
+  return chain.some(
+    ({ statusCode, responseBody }) =>
+      isSuccess(statusCode) && (responseBody === undefined || (typeof responseBody === "string" && isUnfinishedJson(responseBody))),
+  );
+}
+
 const isDown = (status: number): boolean => status >= 500 || status === 408 || status === 409;
 
 const hasCode = ({ codes }: RawVendorError, pattern: RegExp): boolean => codes.some((code) => pattern.test(code));
@@ -97,13 +129,17 @@ function sortVendorError(raw: RawVendorError, name: string): Kind | undefined {
   return (status ?? 0) < 400 ? undefined : { code: "provider_refused", why: `${answered} to this request`, retryable: false };
 }
 
+const NO_ANSWER: Record<NoAnswerError["reason"], Kind> = {
+  withheld: { code: "provider_refused", why: "withheld its answer (content filter)", retryable: false },
+  empty: { code: "provider_error", why: "gave no answer", retryable: true },
+  cut: { code: "provider_unavailable", why: "ended the connection before its answer was complete", retryable: true },
+};
+
 function sortFailure(error: unknown, chain: readonly CallError[], raw: RawVendorError, name: string): Kind {
-  if (error instanceof NoAnswerError)
-    return error.reason === "withheld"
-      ? { code: "provider_refused", why: "withheld its answer (content filter)", retryable: false }
-      : { code: "provider_error", why: "gave no answer", retryable: true };
+  if (error instanceof NoAnswerError) return NO_ANSWER[error.reason];
   const found = sortVendorError(raw, name);
   if (found) return found;
+  if (isCut(chain)) return NO_ANSWER.cut;
   if (chain.some(({ code }) => typeof code === "string" && NETWORK.test(code)))
     return { code: "provider_unavailable", why: `could not be reached; check models.providers.${name}.baseUrl`, retryable: true };
   return { code: "provider_error", why: "did not give a complete answer in its wire format", retryable: true };

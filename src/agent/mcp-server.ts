@@ -1,5 +1,5 @@
 import { backOff } from "../core/backoff.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms } from "../store/records.ts";
 import type { ToolOutput } from "../store/steps.ts";
@@ -34,7 +34,7 @@ export interface McpServerState {
 export interface McpServerOptions extends McpEnvironment {
   name: string;
   server: McpServerConfig;
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
 }
 
@@ -109,11 +109,11 @@ export class McpServer {
     const { name, clock, log } = this.#options;
     let failures = 0;
     while (!this.#ended.signal.aborted) {
-      const triedAt = clock.now();
+      const triedAt = readMonotonic(clock);
       this.#state = { ...this.#state, state: "connecting" };
       const { problem, wasConnected } = await this.#connectOnce();
       if (this.#ended.signal.aborted) return;
-      failures = wasConnected && clock.now() - triedAt >= STABLE_MS ? 0 : failures + 1;
+      failures = wasConnected && readMonotonic(clock) - triedAt >= STABLE_MS ? 0 : failures + 1;
       const waitMs = failures === 0 ? 0 : backOff(failures, RETRY);
       const error = describeProblem(problem);
       const { since: _since, ...rest } = this.#state;
@@ -167,7 +167,7 @@ export class McpServer {
     this.#hurry = new AbortController();
     if (this.#waiters.size > 0) this.#hurry.abort();
     await clock.sleep(waitMs, AbortSignal.any([this.#hurry.signal, this.#ended.signal]));
-    await clock.sleep(Math.max(0, Math.min(waitMs, triedAt + SHORTEST_GAP_MS - clock.now())), this.#ended.signal);
+    await clock.sleep(Math.max(0, Math.min(waitMs, triedAt + SHORTEST_GAP_MS - readMonotonic(clock))), this.#ended.signal);
   }
 
   async #connect(signal: AbortSignal): Promise<McpConnection> {

@@ -1,17 +1,17 @@
 /** Makes one model call: retries temporary errors, then asks the next model. */
 import { backOff } from "../core/backoff.ts";
 import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
 import { classifyFailure, type ModelFailure } from "./failure.ts";
 import type { CallGate, ModelCandidate } from "./types.ts";
 
 export interface CallOptions {
   signal: AbortSignal;
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   /** True once a reader has text of this call, or a tool was called: after that the call is not retried. */
   hasSpoken(): boolean;
-  /** When the turn is over, and how long it was allowed to take. */
+  /** When the turn is over, in monotonic time, and how long it was allowed to take. */
   deadline: Ms;
   timeoutMs: number;
   /** Asked before each call; default: every call is made. */
@@ -38,7 +38,7 @@ function isTurnTimeout(error: unknown): boolean {
 
 function toFailure(error: unknown, { provider }: ModelCandidate, { signal, clock, deadline, timeoutMs }: CallOptions): ModelFailure {
   if (signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false };
-  if (clock.now() >= deadline || isTurnTimeout(error))
+  if (readMonotonic(clock) >= deadline || isTurnTimeout(error))
     return { ok: false, code: "timeout", message: `the turn took longer than ${timeoutMs / 1000} seconds`, retryable: false };
   return classifyFailure(error, provider, clock.now());
 }
@@ -59,7 +59,7 @@ function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number,
   const { clock, deadline, gate, random = Math.random } = options;
   if (!retryable || tries >= MAX_TRIES || gate?.isOpen(ref)) return undefined;
   const wait = retryAfterMs ?? backOff(tries, BACKOFF) * (0.75 + random() / 2);
-  const isTooLong = wait > MAX_WAIT_MS || clock.now() + wait >= deadline;
+  const isTooLong = wait > MAX_WAIT_MS || readMonotonic(clock) + wait >= deadline;
   return isTooLong || code === "timeout" ? undefined : Math.round(wait);
 }
 
@@ -149,11 +149,11 @@ class ModelCalls<T> {
   async #attempt(candidate: ModelCandidate, tries: number): Promise<Attempt<T>> {
     const { clock, gate, hasSpoken } = this.#options;
     const { ref } = candidate.model;
-    const beganAt = clock.now();
+    const beganAt = readMonotonic(clock);
     const pass = gate?.enter(ref, tries > 1);
     if (pass && isRefusal(pass)) {
       this.#refused.set(ref, pass);
-      return this.#note(candidate, toRefusedFailure(pass, candidate, beganAt), undefined, false);
+      return this.#note(candidate, toRefusedFailure(pass, candidate, clock.now()), undefined, false);
     }
     try {
       const value = await this.#call(candidate);
@@ -161,7 +161,7 @@ class ModelCalls<T> {
       return { ok: true, value };
     } catch (error) {
       const failure = toFailure(error, candidate, this.#options);
-      pass?.leave(toOutcome(failure, clock.now() - beganAt, this.#options), failure.retryAfterMs);
+      pass?.leave(toOutcome(failure, readMonotonic(clock) - beganAt, this.#options), failure.retryAfterMs);
       return this.#note(candidate, failure, hasSpoken() ? undefined : getWait(failure, tries, ref, this.#options), true);
     }
   }

@@ -1,6 +1,6 @@
 import type { LanguageModelMiddleware, ModelMessage, wrapLanguageModel } from "ai";
 import type { Part } from "../contract/kinds.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
@@ -34,9 +34,9 @@ export interface StepCallOptions {
   parts: readonly Part[];
   boundary: Boundary;
   tools: readonly OfferedTool[];
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
-  /** The deadline of the turn. */
+  /** The deadline of the turn, in monotonic time. */
   deadline: Ms;
   /** Gets the provider's warnings, and what was left out to fit the model's window; each text once. */
   warnings: string[];
@@ -121,7 +121,7 @@ async function createCandidateCall(
   const { always, getTools } = await buildCall(options, candidate.provider);
 
   const ask = async (messages: ModelMessage[], step: StepKind): Promise<Answer> => {
-    const totalMs = Math.max(1, options.deadline - clock.now());
+    const totalMs = Math.max(1, options.deadline - readMonotonic(clock));
     const call = { ...always, ...getTools(step), messages };
     if (!speaker) {
       const result = await generateText({ ...call, model, timeout: { totalMs } });
@@ -132,6 +132,8 @@ async function createCandidateCall(
     // Without `streamRetries` the SDK retries nothing: text that a reader has cannot be taken back.
     const stream = streamText({ ...call, model: merged, timeout: { totalMs, chunkMs: CHUNK_MS }, onError: () => undefined });
     await speaker.read(stream.fullStream);
+    // A stream that ends without the reason why was cut, whatever it held by then: calls of tools in it are not made either.
+    if ((await stream.rawFinishReason) === undefined && (await stream.finishReason) === "other") throw new NoAnswerError("cut");
     return {
       messages: await stream.responseMessages,
       calls: await stream.toolCalls,

@@ -1,6 +1,6 @@
 import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { passOnTrace } from "../core/trace-context.ts";
@@ -32,7 +32,7 @@ export interface RuntimeOptions {
   /** The config's folder: programs of MCP servers run there. */
   baseDir: string;
   env: Record<string, string | undefined>;
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
   fetch: typeof fetch;
   /** Undefined if nothing collects traces. */
@@ -151,7 +151,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const fail = (code: RunErrorCode, message: string): TurnResult => ({ ok: false, code, message, retryable: false, warnings });
     const candidates = set.candidates(input.model);
     if (candidates.length === 0) return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
-    const deadline = clock.now() + timeoutMs;
+    const deadline = readMonotonic(clock) + timeoutMs;
     try {
       const result = await runSteps(input, candidates, { parts, warnings, deadline });
       return result.ok ? { ...result, context: parts } : result;
@@ -160,7 +160,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       // The journal's: no failure of the turn.
       if (error instanceof RouseError) throw error;
       if (signal.aborted) return fail("cancelled", "the turn was cancelled");
-      if (clock.now() >= deadline || isTimeout(error)) return fail("timeout", `the turn took longer than ${timeoutMs / 1000} seconds`);
+      if (readMonotonic(clock) >= deadline || isTimeout(error))
+        return fail("timeout", `the turn took longer than ${timeoutMs / 1000} seconds`);
       throw error;
     }
   };

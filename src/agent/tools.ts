@@ -42,7 +42,7 @@ export interface ToolBox {
 export interface ToolBoxOptions extends McpEnvironment {
   servers: Config["mcp"]["servers"];
   tools: AgentExtensions["tools"];
-  clock: Pick<Clock, "now" | "sleep">;
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
 }
 

@@ -53,6 +53,9 @@ function findErrorObject(body: unknown): Fields | undefined {
   return isFields(first["response"]) ? findErrorObject(first["response"]) : first;
 }
 
+/** Whether a status says that the request was carried out: then it says nothing of the error. */
+export const isSuccess = (status: unknown): boolean => typeof status === "number" && status >= 200 && status < 300;
+
 const toText = (value: unknown): string => (typeof value === "string" ? value : "");
 const toStatus = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600 ? value : undefined;
@@ -66,7 +69,7 @@ export function readVendorError(chain: readonly CallError[]): RawVendorError {
   const { code, type, status, param, message, detail, details } = found;
   // Some vendors name the parameter at the beginning of the message.
   const named = type === "invalid_request_error" ? /^([a-z_]{3,40}): /.exec(toText(message))?.[1] : undefined;
-  const told = chain.map(({ statusCode }) => statusCode).find((value) => typeof value === "number") ?? toStatus(code);
+  const told = chain.map(({ statusCode }) => statusCode).find((value) => typeof value === "number" && !isSuccess(value)) ?? toStatus(code);
   return {
     ...(typeof told === "number" && { status: told }),
     codes: [code, status, type].filter((value): value is string => typeof value === "string" && value !== ""),

@@ -5,6 +5,7 @@
  * often. State is in memory.
  */
 import { backOff } from "./backoff.ts";
+import { readMonotonic, toMonotonic, toWallTime, type Stopwatch } from "./clock.ts";
 
 /**
  * How a call ended. `ok`: with what was wanted. `answered`: with an error about this one request. `away`: the other side could
@@ -55,7 +56,7 @@ export interface Breaker {
 }
 
 export interface BreakerOptions {
-  clock: { now(): number };
+  clock: Stopwatch;
   /** From 0 to 1, for the jitter. */
   random?(): number;
   /** The longest wait that the other side may ask for, in milliseconds. */
@@ -77,8 +78,9 @@ const MAX_LIMIT = 64;
 
 interface Entry {
   failures: number;
-  /** Set while it is open. */
+  /** Since when it is open, by the system clock; absent while it is closed. */
   since?: number;
+  /** When it is tested next, in monotonic time. */
   until: number;
   probe: Pass | undefined;
   /** Tests in a row that failed. */
@@ -87,7 +89,7 @@ interface Entry {
   limit: number;
   /** Below it the limit grows with each answer by one, above it by one for each round of answers. */
   threshold: number;
-  /** When the limit fell last: calls that had begun before do not lower it again. */
+  /** When the limit fell last, in monotonic time: calls that had begun before do not lower it again. */
   loweredAt: number;
 }
 
@@ -102,11 +104,12 @@ class Breakers implements Breaker {
   }
 
   enter(of: string, limited = false): Pass | Refusal {
-    const now = this.#options.clock.now();
+    const now = this.#now();
     const entry = this.#entry(of);
     const isOpen = entry.since !== undefined;
-    if (isOpen && (entry.probe || now < entry.until)) return { of, until: Math.max(entry.until, now + SOON_MS) };
-    if (!isOpen && limited && entry.running.size >= Math.floor(entry.limit)) return { of, until: now + SOON_MS };
+    const refuse = (until: number): Refusal => ({ of, until: toWallTime(until, this.#options.clock) });
+    if (isOpen && (entry.probe || now < entry.until)) return refuse(Math.max(entry.until, now + SOON_MS));
+    if (!isOpen && limited && entry.running.size >= Math.floor(entry.limit)) return refuse(now + SOON_MS);
     const pass: Pass = { of, isProbe: isOpen, leave: (outcome, retryAfterMs) => this.#leave(pass, now, outcome, retryAfterMs) };
     entry.running.add(pass);
     if (isOpen) entry.probe = pass;
@@ -120,12 +123,19 @@ class Breakers implements Breaker {
   room(of: string): number {
     const entry = this.#entries.get(of);
     if (!entry) return Infinity;
-    if (entry.since !== undefined) return !entry.probe && this.#options.clock.now() >= entry.until ? 1 : 0;
+    if (entry.since !== undefined) return !entry.probe && this.#now() >= entry.until ? 1 : 0;
     return Math.max(0, Math.floor(entry.limit) - entry.running.size);
   }
 
   open(of: string, until: number): void {
-    const entry = this.#entry(of);
+    this.#open(of, this.#entry(of), toMonotonic(until, this.#options.clock));
+  }
+
+  #now(): number {
+    return readMonotonic(this.#options.clock);
+  }
+
+  #open(of: string, entry: Entry, until: number): void {
     if (entry.since !== undefined) return;
     entry.since = this.#options.clock.now();
     entry.until = until;
@@ -134,13 +144,14 @@ class Breakers implements Breaker {
   }
 
   states(): BreakerState[] {
-    const now = this.#options.clock.now();
+    const { clock } = this.#options;
+    const now = this.#now();
     for (const [of, { since, until, running }] of this.#entries)
       if (since !== undefined && running.size === 0 && now - until > FORGET_MS) this.#entries.delete(of);
     return [...this.#entries].map(([of, { since, until, probe, running, limit }]) => ({
       of,
       state: since === undefined ? "closed" : probe ? "testing" : "open",
-      ...(since === undefined ? {} : { since, until }),
+      ...(since === undefined ? {} : { since, until: toWallTime(until, clock) }),
       running: running.size,
       ...(limit === Infinity ? {} : { limit: Math.floor(limit) }),
     }));
@@ -179,7 +190,7 @@ class Breakers implements Breaker {
   /** A call that tested an open breaker is over. */
   #tested(of: string, entry: Entry, outcome: CallOutcome, retryAfterMs: number): void {
     if (outcome === "none") {
-      entry.until = this.#options.clock.now() + SOON_MS;
+      entry.until = this.#now() + SOON_MS;
       return;
     }
     if (outcome === "away" || outcome === "busy") {
@@ -211,15 +222,15 @@ class Breakers implements Breaker {
     if (outcome === "busy" && beganAt >= entry.loweredAt) {
       entry.limit = Math.max(1, Math.floor(Math.min(entry.limit, entry.running.size + 1) / 2));
       entry.threshold = entry.limit;
-      entry.loweredAt = this.#options.clock.now();
+      entry.loweredAt = this.#now();
     }
-    if (entry.failures >= FAILURES_TO_OPEN) this.open(of, this.#nextProbe(entry, retryAfterMs));
+    if (entry.failures >= FAILURES_TO_OPEN) this.#open(of, entry, this.#nextProbe(entry, retryAfterMs));
   }
 
   #nextProbe({ failedProbes }: Entry, retryAfterMs: number): number {
-    const { clock, maxRetryAfterMs, random = Math.random } = this.#options;
+    const { maxRetryAfterMs, random = Math.random } = this.#options;
     const wanted = Math.min(retryAfterMs, maxRetryAfterMs());
-    return Math.round(clock.now() + Math.max(backOff(failedProbes + 1, PROBE) * (0.75 + random() / 2), wanted * (1 + random() / 10)));
+    return this.#now() + Math.round(Math.max(backOff(failedProbes + 1, PROBE) * (0.75 + random() / 2), wanted * (1 + random() / 10)));
   }
 }
 

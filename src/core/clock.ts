@@ -10,6 +10,21 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** A source of time for durations inside the process. */
+export type Stopwatch = Pick<Clock, "now" | "monotonic">;
+
+/**
+ * Reads the monotonic time in whole milliseconds, for durations inside the process: a step of the system clock neither ends nor
+ * extends them. Such a time means nothing to another process or after a restart, so it is neither stored nor shown.
+ */
+export const readMonotonic = (clock: Stopwatch): number => Math.floor(clock.monotonic?.() ?? clock.now());
+
+/** Converts a monotonic time to milliseconds since the epoch, by the system clock as it is set now. */
+export const toWallTime = (monotonicMs: number, clock: Stopwatch): number => clock.now() + monotonicMs - readMonotonic(clock);
+
+/** Converts milliseconds since the epoch to monotonic time, by the system clock as it is set now. */
+export const toMonotonic = (wallMs: number, clock: Stopwatch): number => readMonotonic(clock) + wallMs - clock.now();
+
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),

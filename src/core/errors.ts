@@ -81,10 +81,11 @@ export const RUN_ERRORS = {
     "A tool call was started and no answer came, so it may or may not have been carried out. No decision was made in time, or a person gave the call up.",
   crashed: "The run was started several times and never came to an end, or its gateway ended during a turn of the API.",
   rate_limited: "The provider's rate limit was reached, and retries did not help.",
-  provider_unavailable: "The provider could not be reached or reported an error of its own, and retries did not help.",
+  provider_unavailable:
+    "The provider could not be reached, reported an error of its own or ended its answer early, and retries did not help.",
   provider_refused: "The provider rejected the request: check the API key, the model's name, the base URL and the prompt.",
   context_too_long: "The input is longer than the window of every model that could be asked.",
-  provider_error: "The provider gave no answer, or one that is incomplete or not in its wire format.",
+  provider_error: "The provider gave an empty answer, or one that is not in its wire format.",
   unknown_agent: "The agent is no longer in `agents.list`.",
   unknown_model: "The model or its provider is not in the config.",
   model_not_allowed: "The model is not in `agents.defaults.models`.",

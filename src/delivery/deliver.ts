@@ -11,6 +11,7 @@ import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
 import { planNextAsk, sendAsk } from "./ask.ts";
 import { CALLBACK } from "./callback.ts";
+import { ChannelGate } from "./channel-gate.ts";
 import { resolveRoute } from "./last-route.ts";
 import { deliveryJob, splitFor, writeDelivery, type DeliveryJob } from "./plan.ts";
 import { sendPiece } from "./send.ts";
@@ -85,9 +86,11 @@ const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean => route.channe
 class DeliverySender {
   readonly worker: PullWorker;
   readonly #options: DeliveryWorkerOptions;
+  readonly #gate: ChannelGate;
 
   constructor(options: DeliveryWorkerOptions) {
     this.#options = options;
+    this.#gate = new ChannelGate(options.parking);
     this.worker = createPullWorker({
       ...options,
       kind: "delivery",
@@ -104,7 +107,7 @@ class DeliverySender {
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
-    const pass = this.#enter(job, found);
+    const pass = waitsForVendor(found) ? this.#gate.enter(job, found.route.channel) : undefined;
     if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
     const sendAll = (): Promise<void> =>
@@ -113,11 +116,6 @@ class DeliverySender {
         this.#options.parking.forget(job.id);
       });
     return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
-  }
-
-  /** Asks whether the channel's vendor takes messages. */
-  #enter(job: Job, delivery: DeliveryRecord): Pass | Refusal | undefined {
-    return waitsForVendor(delivery) ? this.#options.parking.enter(job, [delivery.route.channel]) : undefined;
   }
 
   /** Puts a delivery back until its channel's vendor takes messages again: no try is used up. */

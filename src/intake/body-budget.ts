@@ -1,5 +1,5 @@
 import type { BodyAllowance } from "../core/body.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 
 /** Bodies of callers that are not authenticated yet hold at most this many bytes together. */
 const TOTAL_BYTES = 32 * 2 ** 20;
@@ -33,7 +33,7 @@ interface Share {
  * Creates the budget. If it is used up, the body that has been arriving longest is dropped: a caller that sends slowly in
  * order to hold memory loses it to callers that send quickly.
  */
-export function createBodyBudget(clock: Pick<Clock, "now">): BodyBudget {
+export function createBodyBudget(clock: Stopwatch): BodyBudget {
   let total = 0;
   const shares = new Map<string, Share>();
   /** Open allowances that hold something, oldest first. */
@@ -44,7 +44,7 @@ export function createBodyBudget(clock: Pick<Clock, "now">): BodyBudget {
   const makeRoom = (needed: number, held: number, own: BudgetedAllowance): boolean => {
     for (const [allowance, openedAt] of holders) {
       if (total + needed <= limitFor(held + needed)) return true;
-      if (clock.now() - openedAt < UNDISTURBED_MS) return false;
+      if (readMonotonic(clock) - openedAt < UNDISTURBED_MS) return false;
       if (allowance === own) continue;
       allowance.revoke?.();
       allowance.release();
@@ -59,7 +59,7 @@ export function createBodyBudget(clock: Pick<Clock, "now">): BodyBudget {
         share.bodies++;
         shares.set(name, share);
       }
-      const openedAt = clock.now();
+      const openedAt = readMonotonic(clock);
       let held = 0;
       let isOpen = true;
       const allowance: BudgetedAllowance = {

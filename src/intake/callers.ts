@@ -1,5 +1,5 @@
 import type { Cluster } from "../store/types.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
 import { newId } from "../core/ids.ts";
@@ -83,10 +83,10 @@ export interface FailureLimiter {
 }
 
 /** Creates a limiter. It includes the counts of other gateways. */
-export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): FailureLimiter {
+export function createFailureLimiter(clock: Stopwatch, shared?: SharedCounts): FailureLimiter {
   const failures = new Map<string, { count: number; since: number }>();
   const add = (address: string, n: number): { count: number; since: number } => {
-    const now = clock.now();
+    const now = readMonotonic(clock);
     const known = failures.get(address);
     const entry = known && now - known.since < WINDOW_MS ? known : { count: 0, since: now };
     entry.count += n;
@@ -105,7 +105,7 @@ export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedC
         shared?.add({ caller: address, n: 1 });
         return 0;
       }
-      return Math.ceil((since + WINDOW_MS - clock.now()) / 1000);
+      return Math.ceil((since + WINDOW_MS - readMonotonic(clock)) / 1000);
     },
     succeeded(address) {
       if (failures.size > 0 && failures.delete(address)) shared?.add({ caller: address, n: 0 });
@@ -134,11 +134,11 @@ export interface RateLimiter {
  * Creates a limiter with one bucket a caller: it holds `requests`, and fills evenly within `per`. What a caller has taken
  * from other gateways leaves it too, down to a debt of as much as it holds.
  */
-export function createRateLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): RateLimiter {
+export function createRateLimiter(clock: Stopwatch, shared?: SharedCounts): RateLimiter {
   const buckets = new Map<string, { left: number; at: number }>();
   /** What is left, now; `take` says how much of it goes. */
   const spend = (caller: string, { requests, per }: RateLimit, take: (left: number) => number): number => {
-    const now = clock.now();
+    const now = readMonotonic(clock);
     const known = buckets.get(caller);
     const left = known ? Math.min(requests, known.left + ((now - known.at) * requests) / per) : requests;
     buckets.delete(caller);
@@ -220,7 +220,7 @@ export interface Denials {
 
 /** Creates the list of denied requests. */
 export function createDenials(deps: {
-  clock: Pick<Clock, "now">;
+  clock: Stopwatch;
   log: Pick<Logger, "warn">;
   metrics: Pick<Metrics, "refused">;
   limiter: FailureLimiter;
@@ -243,8 +243,8 @@ export function createDenials(deps: {
       return toDenied({ code: "rate_limited", message: "too many failed attempts from this address", retryAfterSeconds: wait });
     },
     warnQueryToken(address, requestId) {
-      const now = clock.now();
-      if (now - (warned.get(address) ?? -HOUR_MS) < HOUR_MS) return;
+      const now = readMonotonic(clock);
+      if (now - (warned.get(address) ?? -Infinity) < HOUR_MS) return;
       if (warned.size > MAX_CALLERS) warned.clear();
       warned.set(address, now);
       log.warn({ requestId, address }, "a caller sends its token as ?token=; it should use the Authorization header");

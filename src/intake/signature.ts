@@ -1,5 +1,5 @@
 import type { SecretCandidate, DeniedRequest, ReceivedHook, SignatureState, Snapshot, StageResult } from "./types.ts";
-import type { Clock } from "../core/clock.ts";
+import type { Clock, Stopwatch } from "../core/clock.ts";
 import type { HandshakeConfig } from "../config/schema/signature.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -73,7 +73,7 @@ export interface SignatureMemory {
 }
 
 /** Creates the state of signatures. It includes the counts of other gateways. */
-export function createSignatureMemory(clock: Pick<Clock, "now">, shared: SharedCounts | undefined): SignatureMemory {
+export function createSignatureMemory(clock: Stopwatch, shared: SharedCounts | undefined): SignatureMemory {
   return { last: new Map(), candidates: new SecretCandidates(clock), limiter: createFailureLimiter(clock, shared) };
 }
 

@@ -1,5 +1,5 @@
 import { backOff } from "../core/backoff.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { FencingToken, Held, Cluster } from "../store/types.ts";
@@ -85,7 +85,7 @@ async function supervise({ id, service, start }: NamedService, held: Held, state
   const { hook, createCursor, clock, log } = options;
   const { signal, fencingToken } = held;
   for (let failures = 1; !signal.aborted; failures++) {
-    const startedAt = clock.now();
+    const startedAt = readMonotonic(clock);
     let message = "it ended by itself";
     const report = (state: ServiceState): void => {
       if (!signal.aborted) states.set(id, state);
@@ -103,7 +103,7 @@ async function supervise({ id, service, start }: NamedService, held: Held, state
       if (!signal.aborted) log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error");
     }
     if (signal.aborted) return;
-    if (clock.now() - startedAt > RECOVERED_MS) failures = 1;
+    if (readMonotonic(clock) - startedAt > RECOVERED_MS) failures = 1;
     states.set(id, { ok: false, message: `${message}; it is started again` });
     await clock.sleep(backOff(failures, RESTART), signal);
   }

@@ -1,5 +1,5 @@
 import { createBreaker, isRefusal, type Breaker, type WaitState, type Pass, type Refusal } from "../core/breaker.ts";
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, toMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Job, JobKind, Ms, NewJob, Store } from "../store/types.ts";
@@ -29,9 +29,9 @@ interface Entry {
   candidates: readonly string[];
   /** The place among those of its key. Jobs of a key are taken in order, so that the first to wait is the first. */
   place: number;
-  /** It is put back no earlier. */
+  /** It is put back no earlier, in monotonic time. */
   from: Ms;
-  /** Set once it was put back into the queue. */
+  /** Set once it was put back into the queue, in monotonic time. */
   wokenAt?: Ms;
 }
 
@@ -83,7 +83,7 @@ class Lot implements ParkingLot {
   readonly #byKey = new Map<string, Map<string, Entry>>();
   readonly #places = new Map<string, number>();
   #lastPlace = 0;
-  /** When each breaker is looked at next. */
+  /** When each breaker is looked at next, in monotonic time. */
   readonly #timers = new Map<string, Ms>();
 
   constructor(options: ParkingLotOptions) {
@@ -103,7 +103,8 @@ class Lot implements ParkingLot {
   }
 
   enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal {
-    const now = this.#options.clock.now();
+    const { clock } = this.#options;
+    const now = readMonotonic(clock);
     const earlier = [...(this.#byKey.get(toGroup(job))?.values() ?? [])].filter(
       ({ place }) => place < (this.#places.get(job.id) ?? Infinity),
     );
@@ -112,7 +113,7 @@ class Lot implements ParkingLot {
     for (const of of candidates) {
       const isBehind = earlier.some((entry) => entry.candidates.includes(of));
       const isCrowded = !isWoken && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
-      const result = isBehind || isCrowded ? { of, until: now + RETRY_MS } : this.breaker.enter(of, true);
+      const result = isBehind || isCrowded ? { of, until: clock.now() + RETRY_MS } : this.breaker.enter(of, true);
       if (!isRefusal(result)) {
         this.arrived(job.id);
         return result;
@@ -124,7 +125,7 @@ class Lot implements ParkingLot {
 
   park(job: WaitingJob, candidates: readonly string[], from = 0): void {
     const place = this.#places.get(job.id) ?? ++this.#lastPlace;
-    const entry: Entry = { job: toWaitingJob(job), candidates, place, from };
+    const entry: Entry = { job: toWaitingJob(job), candidates, place, from: toMonotonic(from, this.#options.clock) };
     this.#places.set(job.id, place);
     this.arrived(job.id);
     this.#entries.set(job.id, entry);
@@ -165,7 +166,7 @@ class Lot implements ParkingLot {
     const { clock, signal } = this.#options;
     const waiting = this.#byCandidate.get(of);
     if (!waiting || signal.aborted) return;
-    const now = clock.now();
+    const now = readMonotonic(clock);
     const { woken, from } = this.#look(waiting, now);
     let room = this.breaker.room(of) - woken;
     for (const entry of room > 0 ? [...waiting.values()] : []) {
@@ -197,7 +198,8 @@ class Lot implements ParkingLot {
 
   #lookLater(of: string, now: Ms, earliest: Ms): void {
     const { clock, signal } = this.#options;
-    const { until = 0 } = this.breaker.states().find((state) => state.of === of) ?? {};
+    const { until: tested = 0 } = this.breaker.states().find((state) => state.of === of) ?? {};
+    const until = toMonotonic(tested, clock);
     const at = Math.min(until > now ? until : now + WOKEN_MS, earliest);
     const known = this.#timers.get(of);
     if (known !== undefined && known > now && known <= at) return;

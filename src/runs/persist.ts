@@ -1,4 +1,5 @@
 import { backOff } from "../core/backoff.ts";
+import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { ID_TAKEN } from "../store/errors.ts";
 import { STORE_UNAVAILABLE, type Job, type Ms } from "../store/types.ts";
@@ -32,7 +33,7 @@ export async function persist<T>(
   { clock, log }: Pick<ExecutorDeps, "clock" | "log">,
   { isWritten, written }: { isWritten?: () => Promise<boolean>; written?: T } = {},
 ): Promise<T> {
-  const since = clock.now();
+  const since = readMonotonic(clock);
   for (let failures = 0; ; failures++) {
     try {
       if (failures > 0 && (await isWritten?.())) return written as T;
@@ -40,7 +41,7 @@ export async function persist<T>(
     } catch (error) {
       // The commit whose answer was lost has written the record.
       if (failures > 0 && written !== undefined && isTaken(error)) return written;
-      const isOver = signal.reason === "drain" || (!job && clock.now() - since > MAX_WITHOUT_JOB);
+      const isOver = signal.reason === "drain" || (!job && readMonotonic(clock) - since > MAX_WITHOUT_JOB);
       if (isOver || !isUnavailable(error)) throw error;
       if (failures === 0) log.error({ err: safeError(error), runId }, "a result could not be written; it is tried again until it is");
       await clock.sleep(backOff(failures + 1, RETRY), signal.aborted ? undefined : signal);

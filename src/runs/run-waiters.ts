@@ -1,4 +1,4 @@
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { Ms, Cluster, Store } from "../store/types.ts";
 
 /** Who waits for which run to end. */
@@ -18,14 +18,14 @@ const MAX_AWAITED = 10_000;
 export function createRunEnds(deps: { store: Store; cluster: Cluster; clock: Clock; signal: AbortSignal }): RunEnds {
   const { store, cluster, clock, signal } = deps;
   const waiting = new Map<string, Set<() => void>>();
-  /** Runs that somebody waits for at another gateway, and since when. */
+  /** Runs that somebody waits for at another gateway, and since when in monotonic time. */
   const awaited = new Map<string, Ms>();
 
   const release = (runId: string): void => {
     for (const done of waiting.get(runId) ?? []) done();
   };
   const note = (runIds: readonly string[]): void => {
-    const now = clock.now();
+    const now = readMonotonic(clock);
     for (const [id, since] of awaited) {
       if (since > now - MAX_WAIT_MS && awaited.size < MAX_AWAITED) break;
       awaited.delete(id);
@@ -44,8 +44,8 @@ export function createRunEnds(deps: { store: Store; cluster: Cluster; clock: Clo
   const sleep = async (runId: string, ms: number, over: AbortSignal): Promise<void> => {
     if (!cluster.shared) return clock.sleep(ms, over);
     cluster.tell("await", [runId]);
-    for (const until = clock.now() + ms; !over.aborted;) {
-      const left = until - clock.now();
+    for (const until = readMonotonic(clock) + ms; !over.aborted;) {
+      const left = until - readMonotonic(clock);
       if (left <= 0 || (await store.get("run", runId))?.endedAt !== undefined) return;
       await clock.sleep(Math.min(left, LOOK_MS), over);
     }

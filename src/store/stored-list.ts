@@ -1,11 +1,11 @@
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import { LEASE_LOST, STORE_UNAVAILABLE, type Cluster, type Held, type Store } from "./types.ts";
 
 export interface StoredListDeps {
   store: Store;
   cluster: Pick<Cluster, "shared" | "hold">;
-  clock: Pick<Clock, "now">;
+  clock: Stopwatch;
 }
 
 /** What a change leaves: the new list, or nothing if it stays as it is, and what the caller gets. */
@@ -23,7 +23,7 @@ const MAX_TURN_MS = 20_000;
 export class StoredList<T> {
   readonly #name: string;
   readonly #deps: StoredListDeps;
-  /** As it was at `#readAt`. */
+  /** As it was at `#readAt`, a monotonic time. */
   #list: readonly T[] | undefined;
   #readAt = -Infinity;
   #writing: Promise<unknown> = Promise.resolve();
@@ -36,7 +36,7 @@ export class StoredList<T> {
 
   async read(): Promise<readonly T[]> {
     const { cluster, clock } = this.#deps;
-    const fresh = !cluster.shared || Math.abs(clock.now() - this.#readAt) < FRESH_MS;
+    const fresh = !cluster.shared || readMonotonic(clock) - this.#readAt < FRESH_MS;
     return this.#list && fresh ? this.#list : this.#readNow();
   }
 
@@ -60,7 +60,7 @@ export class StoredList<T> {
 
   async #readNow(): Promise<readonly T[]> {
     const { store, clock } = this.#deps;
-    const at = clock.now();
+    const at = readMonotonic(clock);
     this.#list = ((await store.get("value", this.#name)) as readonly T[] | undefined) ?? [];
     this.#readAt = at;
     return this.#list;

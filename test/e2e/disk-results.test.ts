@@ -32,6 +32,22 @@ const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
   }
 };
 
+it("a full disk is noticed by a gateway without work, and so is room on it", async () => {
+  disk = await startDiskBound(dir);
+  const { url } = disk.program;
+  const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
+  expect(await ready()).toBe(200);
+  for (let round = 0; round < 2; round++) {
+    await disk.fill();
+    const filled = performance.now();
+    await until(async () => (await ready()) === 503);
+    expect(performance.now() - filled).toBeLessThan(12_000);
+    await disk.empty();
+    await until(async () => (await ready()) === 200);
+  }
+  expect(provider.requests).toHaveLength(0);
+});
+
 it("a full disk: finished turns are kept and written once there is room, with one model call each; readiness tells of it", async () => {
   const waiting: ((text: string) => void)[] = [];
   provider.answer = () => new Promise((done) => waiting.push(done));

@@ -60,13 +60,16 @@ const desk = definePlugin({
   }),
 });
 
+/** A channel that takes each message. */
+const side = definePlugin({ id: "side", channel: () => ({ send: async () => ({ status: "sent" }) }) });
+
 async function start(more: object = {}): Promise<World> {
   world = await createWorld({
     dir,
     clock,
     fetch: fetchModel,
     logLevel: "trace",
-    plugins: [desk],
+    plugins: [desk, side],
     config: {
       models: { providers: { local: { type: "openai-compatible", baseUrl: "http://model.test/v1" } } },
       agents: {
@@ -368,5 +371,46 @@ describe("a channel whose vendor is away", () => {
     const arrived = sent.slice(during).map(({ message }) => message);
     expect(arrived).toHaveLength(40);
     expect(new Set(arrived.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(40);
+  });
+
+  it("at one message only gets the others without delay, and in an outage they wait with it", { timeout: 60_000 }, async () => {
+    await start({ channels: { desk: {}, side: {} } });
+    const away = async (): Promise<boolean> =>
+      (await world.admin("/admin/v1/channels/status")).body.channels.some(
+        (one: { id: string; away: unknown }) => one.id === "desk" && one.away,
+      );
+    const send = (to: string): Promise<string> => order({ deliver: true, channel: "desk", to, sessionKey: `hook:${to}` });
+    const triesOf = (to: string): number[] => sent.filter(({ message }) => message.to === to).map(({ at }) => at);
+    vendor = ({ to }) => (to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" });
+    await send("poison");
+    // The queue waits for the end of a delay with a timer of the real clock: another delivery makes it look at once.
+    for (let looks = 0; !(await away()); looks++) {
+      expect(looks).toBeLessThan(12);
+      await pass(20_000, 5000);
+      const other = await order({ deliver: true, channel: "side", to: "anyone", sessionKey: "hook:side" });
+      await passUntil(async () => (await read(other)).status === "succeeded", MINUTE, 100);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    for (let n = 0; n < 6; n++) {
+      const began = clock.now();
+      await send(`to-${n}`);
+      await passUntil(async () => triesOf(`to-${n}`).length === 1, MINUTE, 250);
+      expect(clock.now() - began).toBeLessThanOrEqual(3000);
+      await pass(20_000);
+    }
+    const poisoned = triesOf("poison").length;
+    expect(poisoned).toBeLessThan(20);
+
+    vendor = () => ({ status: "retry", reason: "desk answered 503" });
+    for (let n = 0; n < 20; n++) await send(`late-${n}`);
+    await pass(10 * MINUTE, 5000);
+    expect((await counts())["deliveries.pending"]).toBe(21);
+    // All of them are tried at most once each when the outage begins, and then one at a time tests the vendor.
+    expect(sent.length - 6 - poisoned).toBeLessThan(45);
+    vendor = ({ to }) => (to === "poison" ? { status: "retry", reason: "desk answered 500" } : { status: "sent" });
+    await passUntil(async () => (await counts())["deliveries.pending"] === 1, 5 * MINUTE);
+    expect((await counts())["deliveries.delivered"]).toBeGreaterThanOrEqual(26);
+    const late = sent.filter(({ message }) => message.to.startsWith("late-"));
+    expect(new Set(late.map(({ message }) => message.idempotencyKey)).size).toBe(20);
   });
 });

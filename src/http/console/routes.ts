@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.ts";
+import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { newToken, sha256Hex } from "../../core/secret.ts";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -28,12 +28,12 @@ function findId(cookies: string | undefined): string | undefined {
   return found === undefined ? undefined : sha256Hex(found);
 }
 
-export function createConsoleSessions(clock: Pick<Clock, "now">): ConsoleSessions {
+export function createConsoleSessions(clock: Stopwatch): ConsoleSessions {
   const sessions = new Map<string, number>();
   return {
     open() {
       const id = newToken();
-      sessions.set(sha256Hex(id), clock.now() + LIFE_MS);
+      sessions.set(sha256Hex(id), readMonotonic(clock) + LIFE_MS);
       if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value as string);
       return id;
     },
@@ -41,7 +41,7 @@ export function createConsoleSessions(clock: Pick<Clock, "now">): ConsoleSession
       const id = findId(cookies);
       const expires = id === undefined ? undefined : sessions.get(id);
       if (expires === undefined) return false;
-      if (expires > clock.now()) return true;
+      if (expires > readMonotonic(clock)) return true;
       sessions.delete(id as string);
       return false;
     },

@@ -1,5 +1,5 @@
 import type { ChatTurn } from "../../chat/types.ts";
-import type { Clock } from "../../core/clock.ts";
+import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import type { ApiProblem } from "./problems.ts";
 
@@ -23,7 +23,7 @@ export type IdempotentResult = { kind: "new" } | { kind: "joined"; turn: ChatTur
 interface Entry {
   turn: ChatTurn;
   fingerprint: string;
-  /** When its turn ended. */
+  /** When its turn ended, in monotonic time. */
   endedAt: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface IdempotentTurns {
   abandoned(turn: ChatTurn): void;
 }
 
-export function createIdempotentTurns(clock: Pick<Clock, "now">): IdempotentTurns {
+export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
   const byKey = new Map<string, Entry>();
   const byBody = new Map<string, Entry>();
   const gone = new WeakSet<ChatTurn>();
@@ -58,7 +58,7 @@ export function createIdempotentTurns(clock: Pick<Clock, "now">): IdempotentTurn
   const lookUp = (entries: Map<string, Entry>, name: string, keptMs: number): Entry | undefined => {
     const entry = entries.get(name);
     if (!entry) return undefined;
-    const over = entry.endedAt !== undefined && clock.now() - entry.endedAt > keptMs;
+    const over = entry.endedAt !== undefined && readMonotonic(clock) - entry.endedAt > keptMs;
     // A turn that was stopped because its caller disconnected is tried again; a turn that failed is not kept.
     if (!over && (entry.turn.sessionId !== undefined || !gone.has(entry.turn))) return entry;
     entries.delete(name);
@@ -69,7 +69,7 @@ export function createIdempotentTurns(clock: Pick<Clock, "now">): IdempotentTurn
     entries.set(name, entry);
     if (entries.size > MAX_ENTRIES) entries.delete(entries.keys().next().value as string);
     entry.turn.whenOver(() => {
-      entry.endedAt = clock.now();
+      entry.endedAt = readMonotonic(clock);
       if (!isKept() && entries.get(name) === entry) entries.delete(name);
     });
   };

@@ -127,7 +127,10 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
   const group: SqliteGroupCommit = createSqliteGroupCommit({
     sql,
     sync: () => logFile.sync(),
-    onCommit: () => checkpoints.committed(),
+    onCommit: () => {
+      checkpoints.committed();
+      writable.committed();
+    },
     onFailure,
     onBroken: (error) => endProcess(log, file, error),
   });

@@ -1,0 +1,178 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createShortWaits } from "../e2e/provider.ts";
+import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
+
+const MCP = { town: { command: process.execPath, args: [join(import.meta.dirname, "../agent/mcp-server.mjs")], env: { TOWN_KEY: "key" } } };
+const CHAT = "/v1/chat/completions";
+const MESSAGES = [{ role: "user", content: "Say it." }];
+const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
+const WEATHER = { id: "call_1", type: "function", function: { name: "town__weather", arguments: '{"town":"Ulm"}' } };
+
+/** Sends the answer to the call with this number, counted from 0. */
+type Script = (response: ServerResponse, call: number) => void;
+
+let world: PlatformWorld;
+let script: Script;
+let calls = 0;
+let close: () => Promise<void>;
+
+beforeEach(async () => {
+  calls = 0;
+  const server = createServer((incoming, response) => {
+    incoming.resume().on("end", () => script(response, calls++));
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  close = () =>
+    new Promise((closed) => {
+      server.close(() => closed());
+      server.closeAllConnections();
+    });
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  world = await platformWorld({
+    clock: createShortWaits().clock,
+    agents: [{ id: "ops", tools: ["town.weather"] }],
+    config: { mcp: { servers: MCP }, models: { providers: { local: { type: "openai-compatible", baseUrl } } } },
+  });
+});
+afterEach(async () => {
+  await world.close();
+  await close();
+});
+
+const toBody = (message: object, finish: string): string =>
+  JSON.stringify({
+    id: "c1",
+    object: "chat.completion",
+    created: 1,
+    model: "big",
+    choices: [{ index: 0, finish_reason: finish, message }],
+    usage: USAGE,
+  });
+const FINE = toBody({ role: "assistant", content: "fine" }, "stop");
+const CALLING = toBody({ role: "assistant", content: null, tool_calls: [WEATHER] }, "tool_calls");
+
+const json = (response: ServerResponse): ServerResponse => response.writeHead(200, { "content-type": "application/json" });
+const answer = (response: ServerResponse, body = FINE): void => void json(response).end(body);
+
+/** How a body arrives in part: the connection breaks, with and without a length, or the server ends it as if that were all. */
+const CUTS: [string, (response: ServerResponse, body: string) => void][] = [
+  ["is cut after a part", (response, body) => void json(response).write(body.slice(0, 60), () => setTimeout(() => response.destroy(), 20))],
+  [
+    "is cut before its announced length",
+    (response, body) => {
+      response.setHeader("content-length", String(body.length));
+      json(response).write(body.slice(0, 60), () => setTimeout(() => response.destroy(), 20));
+    },
+  ],
+  ["is cut before its first byte", (response) => void json(response).write("", () => setTimeout(() => response.destroy(), 20))],
+  ["ends within its JSON", (response, body) => void json(response).end(body.slice(0, 60))],
+];
+
+const delta = (fields: object, finish: string | null = null): string =>
+  `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "big", choices: [{ index: 0, delta: fields, finish_reason: finish }] })}\n\n`;
+const TEXT = delta({ role: "assistant", content: "half" });
+const TOOL = delta({ role: "assistant", tool_calls: [{ index: 0, ...WEATHER }] });
+const stream = (response: ServerResponse, text: string): void =>
+  void response.writeHead(200, { "content-type": "text/event-stream" }).end(text);
+const chat = (more: object = {}) => world.call(CHAT, { model: "ops", messages: MESSAGES, ...more });
+const textOf = (text: string): string =>
+  eventsOf(text)
+    .map((event) => event.choices?.[0]?.delta.content ?? "")
+    .join("");
+
+async function runHook(): Promise<Record<string, unknown>> {
+  const { body } = await world.post("/hooks/agent", { message: "Do it.", deliver: false, wakeMode: "next-heartbeat" });
+  return world.until(async () => {
+    const { run } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
+    return run.endedAt !== null && run;
+  });
+}
+
+/** How many tools the newest run has called. */
+async function countToolCalls(): Promise<number> {
+  const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+  const { steps } = (await world.admin(`/admin/v1/runs/${run.id}/steps`)).body;
+  return steps.flatMap((step: { calls: unknown[] }) => step.calls).length;
+}
+
+describe("an answer of a model whose body", () => {
+  it.each(CUTS)("%s is asked for again", async (_name, cut) => {
+    script = (response, call) => (call === 0 ? cut(response, FINE) : answer(response));
+    const { status, body } = await chat();
+    expect([status, body.choices?.[0].message.content, calls]).toEqual([200, "fine", 2]);
+  });
+
+  it.each(CUTS)("%s calls no tool a second time", async (_name, cut) => {
+    script = (response, call) => [() => answer(response, CALLING), () => cut(response, FINE)][call]?.() ?? (call > 1 && answer(response));
+    const run = await runHook();
+    expect([run["status"], calls]).toEqual(["succeeded", 3]);
+    expect(await countToolCalls()).toBe(1);
+  });
+
+  it.each(CUTS)("%s each time is reported as an outage of the provider", async (_name, cut) => {
+    script = (response) => cut(response, FINE);
+    const { status, body } = await chat();
+    expect([status, body.error.code, calls]).toEqual([502, "upstream_error", 3]);
+    expect(body.error.message).toBe('the provider "local" ended the connection before its answer was complete');
+    const { error } = (await world.admin("/admin/v1/runs")).body.runs[0];
+    expect(error.code).toBe("provider_unavailable");
+    // The status of a request that succeeded says nothing about why it failed.
+    expect(error.vendor?.status).toBeUndefined();
+  });
+
+  it("is complete and no JSON of the wire format is no outage", async () => {
+    script = (response) => answer(response, '{"choices":"none"}');
+    expect((await chat()).status).toBe(502);
+    const { error } = (await world.admin("/admin/v1/runs")).body.runs[0];
+    expect(error.code).toBe("provider_error");
+  });
+});
+
+describe("a stream of a model that ends", () => {
+  it("with text and neither a finish reason nor [DONE] ends with the error, and is not asked for again", async () => {
+    script = (response) => stream(response, TEXT);
+    const { text } = await chat({ stream: true });
+    expect(textOf(text)).toBe("half");
+    const error = eventsOf(text).find((event) => event.error !== undefined)?.error;
+    expect(error).toMatchObject({ code: "upstream_error", message: expect.stringContaining("before its answer was complete") as string });
+    expect(calls).toBe(1);
+    expect((await world.admin("/admin/v1/runs")).body.runs[0].error.code).toBe("provider_unavailable");
+  });
+
+  it("with calls of tools and neither a finish reason nor [DONE] is asked for again, and calls them once", async () => {
+    const whole = TOOL + delta({}, "tool_calls") + "data: [DONE]\n\n";
+    const last = delta({ content: "fine" }) + delta({}, "stop") + "data: [DONE]\n\n";
+    script = (response, call) => stream(response, [TOOL, whole][call] ?? last);
+    const { text } = await chat({ stream: true });
+    expect([textOf(text), calls]).toEqual(["fine", 3]);
+    expect(await countToolCalls()).toBe(1);
+  });
+
+  it.each([
+    ["at once", "data: [DONE]\n\n"],
+    ["without a blank line", "data: [DONE]"],
+    ["without a space", "data:[DONE]\n\n"],
+  ])("with [DONE] and no finish reason is complete: [DONE] %s", async (_name, done) => {
+    script = (response) => stream(response, delta({ content: 'say "finish_reason":"x"' }) + done);
+    const { text } = await chat({ stream: true });
+    expect(textOf(text)).toBe('say "finish_reason":"x"');
+    expect(eventsOf(text).some((event) => event.error !== undefined)).toBe(false);
+    expect(calls).toBe(1);
+  });
+
+  it("with [DONE] in two pieces and calls of tools is complete", async () => {
+    const last = delta({ content: "fine" }) + "data: [DONE]\n\n";
+    script = (response, call) => {
+      if (call > 0) return stream(response, last);
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(`${TOOL}data: [DO`);
+      setTimeout(() => response.end("NE]\n\n"), 30);
+    };
+    const { text } = await chat({ stream: true });
+    expect([textOf(text), calls]).toEqual(["fine", 2]);
+    expect(eventsOf(text).some((event) => event.error !== undefined)).toBe(false);
+    expect(await countToolCalls()).toBe(1);
+  });
+});
