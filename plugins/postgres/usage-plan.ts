@@ -55,7 +55,9 @@ export const ADD_COUNTS = (first: number): string => `
 
 /** Values of `ADD_COUNTS`; none where nothing is to be counted. */
 export function toCountValues({ sums }: UsagePlan, part: string): unknown[] {
-  const counted = [...sums].map(([counter, sum]): Counted => ({ counter, ...sum })).filter((sum) => COUNT.some(([, value]) => value(sum) !== 0));
+  const counted = [...sums]
+    .map(([counter, sum]): Counted => ({ counter, ...sum }))
+    .filter((sum) => COUNT.some(([, value]) => value(sum) !== 0));
   if (counted.length === 0) return [];
   return [part, counted.map(({ counter }) => counter), ...COUNT.map(([, value]) => counted.map(value))];
 }
@@ -70,10 +72,17 @@ const ADD_USAGE = `
 
 /** Adds what was used to the buckets of this part, at the database's time. */
 export function* usageStatements({ sums, unparked }: UsagePlan, part: string, now: Ms): Generator<Statement> {
-  const buckets = [...sums].flatMap(([counter, { used: { starts, tokens, micros } }]) => [
-    ...(starts > 0 ? [{ counter, window: HOUR_WINDOW, starts, tokens: 0, micros: 0 }] : []),
-    ...(tokens + micros > 0 ? [{ counter, window: DAY_WINDOW, starts: 0, tokens, micros }] : []),
-  ]);
+  const buckets = [...sums].flatMap(
+    ([
+      counter,
+      {
+        used: { starts, tokens, micros },
+      },
+    ]) => [
+      ...(starts > 0 ? [{ counter, window: HOUR_WINDOW, starts, tokens: 0, micros: 0 }] : []),
+      ...(tokens + micros > 0 ? [{ counter, window: DAY_WINDOW, starts: 0, tokens, micros }] : []),
+    ],
+  );
   if (buckets.length > 0) {
     yield {
       text: ADD_USAGE,
