@@ -1,4 +1,4 @@
-import { type FencingToken, type Job, RouseError, STORE_UNAVAILABLE } from "#store-kit";
+import { type DedupeRecord, type FencingToken, type Job, RouseError, STORE_UNAVAILABLE, toDedupeRecord } from "#store-kit";
 import { isClash, isConflict, isRefused, storeError } from "./errors.ts";
 import { RetryTransaction, type Committed, type Outcome, type Request } from "./group.ts";
 import type { NewDedupeKey } from "./keys.ts";
@@ -50,6 +50,20 @@ export interface GroupCommitParts {
   responding?(): boolean;
   /** Groups that may be under way at a time. */
   maxGroups: number;
+}
+
+/** The keys that are known to be held after a group, and by whom: read only where somebody asks. */
+function heldKeys(group: readonly Member[], outcomes: readonly Outcome[]): Map<string, () => DedupeRecord> {
+  const held = new Map<string, () => DedupeRecord>();
+  for (const [n, { keys }] of group.entries()) {
+    const outcome = outcomes[n];
+    for (const key of keys) {
+      if (outcome?.kind === "done") held.set(key.name, () => toDedupeRecord(key));
+      else if (outcome?.kind === "duplicate" && outcome.record.scope === key.scope && outcome.record.key === key.key)
+        held.set(key.name, () => outcome.record);
+    }
+  }
+  return held;
 }
 
 const namesOf = ({ keys, touches }: Member): string[] => [...keys.map(({ name }) => name), ...touches];
@@ -190,5 +204,16 @@ export class GroupCommit {
       if (outcome?.kind === "refused") member.reject(outcome.error);
       else if (outcome) member.resolve(outcome);
     }
+    if (this.#waiting.length > 0) this.#answerRepeats(heldKeys(group, result.outcomes));
+  }
+
+  /** Who waited for a key that is held now came while it was being bound: that it is a repeat is known without asking again. */
+  #answerRepeats(held: ReadonlyMap<string, () => DedupeRecord>): void {
+    this.#waiting = this.#waiting.filter((member) => {
+      const record = member.keys.map(({ name }) => held.get(name)).find((known) => known !== undefined);
+      if (!record) return true;
+      member.resolve({ kind: "duplicate", record: record() });
+      return false;
+    });
   }
 }
