@@ -1,8 +1,10 @@
-import { type EventRow, getDelayEnd, type Ms, type NewJob } from "#store-kit";
-import type { Statement } from "./db.ts";
+import { type EventRow, getDelayEnd, type Ms, type NewJob, type NewSystemEvent } from "#store-kit";
 import { digest } from "./digest.ts";
 import { readyAt } from "./jobs.ts";
+import { ALL_BOUND, BIND_KEYS, type NewDedupeKey, toKeyValues } from "./keys.ts";
+import type { Statement } from "./lane.ts";
 import type { UnitOfWork, PlannedRun } from "./unit-of-work.ts";
+import { ADD_COUNTS, toCountValues } from "./usage-plan.ts";
 
 /** A column of what is added: its name, its type, and its value of one of the rows. */
 export type AddedColumn<T> = readonly [name: string, type: string, value: (row: T) => unknown];
@@ -87,26 +89,48 @@ const addJobs = (first: number): string => `
     FROM given ORDER BY nth
     RETURNING kind, ready IS NOT NULL AS ready)`;
 
+interface AddedSystemEvent {
+  event: NewSystemEvent;
+  record: string;
+}
+
+const SYSTEM_EVENT: readonly AddedColumn<AddedSystemEvent>[] = [
+  ["id", "text", ({ event }) => event.id],
+  ["agent", "text", ({ event }) => event.agentId],
+  ["at", "bigint", ({ event }) => event.at],
+  ["mode", "text", ({ event }) => event.mode],
+  ["record", "text", ({ record }) => record],
+];
+
+const addSystemEvents = (first: number): string => `
+  system_events_added AS (${addRows("system_events", SYSTEM_EVENT, first)} ON CONFLICT (id) DO NOTHING)`;
+
+/** What is added to one table: SQL that stands in the statement's WITH, and its values. `first`: the place of its first value. */
+interface Part {
+  name: "keys" | "events" | "runs" | "jobs" | "systemEvents" | "counts";
+  sql(first: number): string;
+  values: readonly unknown[];
+}
+
 const texts = new Map<string, string>();
 
-/** The statement that adds rows of these tables; the same text each time, so that it stays prepared. */
-function textOf(tables: { events: boolean; runs: boolean; jobs: boolean }): string {
-  const name = JSON.stringify(tables);
-  const known = texts.get(name);
+/** The statement of these parts; the same text each time, so that it stays prepared. */
+function textOf(parts: readonly Part[]): string {
+  const names = parts.map(({ name }) => name);
+  const key = names.join();
+  const known = texts.get(key);
   if (known !== undefined) return known;
-  const parts: string[] = [];
   let first = 1;
-  if (tables.events) {
-    parts.push(addEvents(first));
-    first += EVENT.length;
-  }
-  if (tables.runs) {
-    parts.push(addRuns(first));
-    first += RUN.length;
-  }
-  if (tables.jobs) parts.push(addJobs(first));
-  const text = `WITH ${parts.join(",")}\n  ${tables.jobs ? "SELECT kind, ready FROM jobs_added" : "SELECT"}`;
-  texts.set(name, text);
+  const sql = parts.map((part) => {
+    const written = part.sql(first);
+    first += part.values.length;
+    return written;
+  });
+  // Keys are the first part.
+  const where = names.includes("keys") ? ` WHERE ${ALL_BOUND(1)}` : "";
+  const answer = names.includes("jobs") ? "SELECT kind, ready FROM jobs_added" : where === "" ? "SELECT" : "SELECT false AS ready";
+  const text = `WITH ${sql.join(",")}\n  ${answer}${where}`;
+  texts.set(key, text);
   return text;
 }
 
@@ -114,21 +138,29 @@ export const valuesOf = <T>(rows: readonly T[], columns: readonly AddedColumn<T>
   rows.length === 0 ? [] : columns.map(([, , value]) => rows.map(value));
 
 /**
- * What a plan adds, as one statement: a flood of hooks is little else, and each statement has its price. Its rows say of
- * each new job whether it is ready.
+ * What a plan adds, as one statement: a flood of hooks is nothing else, and each statement has its price. Its rows say of
+ * each new job whether it is ready. With `keys` it binds these as well, and fails as a whole (`isUnbound`) where somebody else has one of them.
  */
-export function addWork({ events, runs, jobs }: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
-  const fresh = [...runs.values()].filter((run) => run.fresh);
-  const added = [...jobs.inserts.values()].map(({ job, data }) => ({
+export function addWork(
+  plan: UnitOfWork,
+  now: Ms,
+  { part, dbTime }: { part: string; dbTime: (at: Ms) => Ms },
+  keys: readonly NewDedupeKey[],
+): Statement[] {
+  const runs = [...plan.runs.values()].filter((run) => run.fresh);
+  const jobs = [...plan.jobs.inserts.values()].map(({ job, data }) => ({
     job,
     data,
     runAt: job.runAt === undefined ? 0 : getDelayEnd(dbTime(job.runAt), dbTime(now)),
   }));
-  if (events.length + fresh.length + added.length === 0) return [];
-  return [
-    {
-      text: textOf({ events: events.length > 0, runs: fresh.length > 0, jobs: added.length > 0 }),
-      values: [...valuesOf(events, EVENT), ...valuesOf(fresh, RUN), ...valuesOf(added, JOB)],
-    },
+  const parts: Part[] = [
+    { name: "keys", sql: BIND_KEYS, values: toKeyValues(keys, now) },
+    { name: "events", sql: addEvents, values: valuesOf(plan.events, EVENT) },
+    { name: "runs", sql: addRuns, values: valuesOf(runs, RUN) },
+    { name: "jobs", sql: addJobs, values: valuesOf(jobs, JOB) },
+    { name: "systemEvents", sql: addSystemEvents, values: valuesOf([...plan.systemEvents.values()], SYSTEM_EVENT) },
+    { name: "counts", sql: ADD_COUNTS, values: toCountValues(plan.usage, part) },
   ];
+  const given = parts.filter(({ values }) => values.length > 0);
+  return given.length === 0 ? [] : [{ text: textOf(given), values: given.flatMap(({ values }) => values) }];
 }

@@ -17,12 +17,13 @@ import { createBatchWindows } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
-import { openDb, type Db, type Lane } from "./db.ts";
+import { openDb, type Db } from "./db.ts";
 import { sqlState } from "./errors.ts";
 import { commitGroup, type Committed } from "./group.ts";
 import { createMembership } from "./membership.ts";
 import { Jobs } from "./jobs.ts";
 import { GroupCommit } from "./group-commit.ts";
+import type { Lane } from "./lane.ts";
 import { createLeases } from "./leases.ts";
 import { createUsage } from "./usage.ts";
 import { migrate } from "./migrate.ts";
@@ -44,6 +45,9 @@ const describeFailure = (error: unknown): object => {
   const cause = (error as Error | undefined)?.cause;
   return { sqlState: sqlState(error), cause: cause === undefined ? undefined : safeError(cause) };
 };
+
+/** Groups of hooks that are under way at a time. */
+const ACCEPT_GROUPS = 4;
 
 type DriverClock = Pick<Clock, "now" | "monotonic">;
 
@@ -155,15 +159,16 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     notifier.tell(ready, wakes);
   };
   const failed = createFailureLog(log, describeFailure);
-  const createCommits = (part: string, lane: Lane, patienceMs?: Ms): GroupCommit =>
+  const createCommits = (part: string, lane: Lane, maxGroups: number, patienceMs?: Ms): GroupCommit =>
     new GroupCommit({
+      maxGroups,
       commit: (requests, careful) => commitGroup(requests, { db: lane, part, jobs, now, dbTime }, careful),
       committed,
       failed,
       patienceMs,
       responding: db.responding,
     });
-  const [accepting, committing] = [createCommits(`${gateway}+`, db.accepts, ACCEPT_MS), createCommits(gateway, db)];
+  const [accepting, committing] = [createCommits(`${gateway}+`, db.accepts, ACCEPT_GROUPS, ACCEPT_MS), createCommits(gateway, db, 1)];
 
   const tidy = async (): Promise<void> => {
     watch.look();

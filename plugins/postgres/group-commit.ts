@@ -1,4 +1,4 @@
-import { type FencingToken, type Job, RouseError, STORE_UNAVAILABLE } from "#store-kit";
+import { type DedupeRecord, type FencingToken, type Job, RouseError, STORE_UNAVAILABLE, toDedupeRecord } from "#store-kit";
 import { isClash, isConflict, isRefused, storeError } from "./errors.ts";
 import { RetryTransaction, type Committed, type Outcome, type Request } from "./group.ts";
 import type { NewDedupeKey } from "./keys.ts";
@@ -7,6 +7,7 @@ import type { Ops } from "./write-log.ts";
 /** A caller that waits for a commit. `record` is called when its turn comes, once. */
 interface Member {
   keys: readonly NewDedupeKey[];
+  touches: readonly string[];
   held?: Job | FencingToken;
   record(): Ops;
   /** When it was added, by `performance.now`. */
@@ -19,6 +20,8 @@ type Recorded = Member & { ops: Ops };
 
 /** The most callers of one transaction: bounds how long the others wait. */
 const MAX_MEMBERS = 512;
+/** While a group is under way, a further one only begins with at least so many members: each group has its price. */
+const FURTHER_MEMBERS = 8;
 /** More than that wait only where PostgreSQL hangs: who comes then is told at once. */
 const MAX_WAITING = 20_000;
 const ATTEMPTS = 4;
@@ -30,6 +33,8 @@ const LOOK_MS = 100;
 
 interface NewMember {
   keys?: readonly NewDedupeKey[];
+  /** Names of what it changes together with others: no two groups under way touch the same. */
+  touches?: readonly string[];
   held?: Job | FencingToken;
   record(): Ops;
 }
@@ -43,18 +48,39 @@ export interface GroupCommitParts {
   patienceMs?: number | undefined;
   /** False once PostgreSQL hangs: whoever has patience hears at once, before it can be written after all. */
   responding?(): boolean;
+  /** Groups that may be under way at a time. */
+  maxGroups: number;
 }
 
+/** The keys that are known to be held after a group, and by whom: read only where somebody asks. */
+function heldKeys(group: readonly Member[], outcomes: readonly Outcome[]): Map<string, () => DedupeRecord> {
+  const held = new Map<string, () => DedupeRecord>();
+  for (const [n, { keys }] of group.entries()) {
+    const outcome = outcomes[n];
+    for (const key of keys) {
+      if (outcome?.kind === "done") held.set(key.name, () => toDedupeRecord(key));
+      else if (outcome?.kind === "duplicate" && outcome.record.scope === key.scope && outcome.record.key === key.key)
+        held.set(key.name, () => outcome.record);
+    }
+  }
+  return held;
+}
+
+const namesOf = ({ keys, touches }: Member): string[] => [...keys.map(({ name }) => name), ...touches];
+
 /**
- * Group commit: all that is added during one turn of the event loop, and while the transaction before is under way,
- * shares one transaction. One at a time, so that what came first stands first. Who is refused harms no other.
+ * Group commit: all that is added during one turn of the event loop, and while the transactions before are under way,
+ * shares one transaction. Several groups may be under way at a time, none of which asks for a key of another one, or
+ * touches what that does. Who is refused harms no other.
  */
 export class GroupCommit {
   readonly #parts: GroupCommitParts;
   #waiting: Member[] = [];
-  #running: Promise<void> | undefined;
-  /** Those of the group under way. */
-  #settling: readonly Member[] = [];
+  /** The groups under way. */
+  readonly #settling = new Map<readonly Member[], Promise<void>>();
+  /** Names of the keys that these ask for, and of what they touch. */
+  readonly #claimed = new Set<string>();
+  #isPlanned = false;
   #looking: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -62,22 +88,25 @@ export class GroupCommit {
     this.#parts = parts;
   }
 
-  add({ keys = [], held, record }: NewMember): Promise<Outcome> {
+  add({ keys = [], touches = [], held, record }: NewMember): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed || this.#waiting.length >= MAX_WAITING) {
         reject(new RouseError(STORE_UNAVAILABLE));
         return;
       }
-      this.#waiting.push({ keys, ...(held ? { held } : {}), record, since: performance.now(), resolve, reject });
+      this.#waiting.push({ keys, touches, ...(held ? { held } : {}), record, since: performance.now(), resolve, reject });
       if (this.#parts.patienceMs !== undefined) this.#looking ??= setInterval(() => this.#rejectLate(), LOOK_MS).unref();
-      this.#start();
+      this.#plan();
     });
   }
 
   /** Resolves when all that was added is settled; nothing more is taken. */
   async close(): Promise<void> {
     this.#closed = true;
-    while (this.#running) await this.#running;
+    while (this.#waiting.length + this.#settling.size > 0) {
+      await Promise.all(this.#settling.values());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   /** A late member that is in no group yet is not written at all; one that is under way may be. */
@@ -85,48 +114,65 @@ export class GroupCommit {
     const before = performance.now() - (this.#parts.patienceMs ?? Infinity);
     const isHung = this.#parts.responding?.() === false;
     const isLate = ({ since }: Member): boolean => isHung || since < before;
-    const late = [...this.#settling, ...this.#waiting].filter(isLate);
+    const late = [...[...this.#settling.keys()].flat(), ...this.#waiting].filter(isLate);
     this.#waiting = this.#waiting.filter((member) => !isLate(member));
     for (const member of late) member.reject(new RouseError(STORE_UNAVAILABLE));
   }
 
-  #start(): void {
-    this.#running ??= this.#work().finally(() => {
-      this.#running = undefined;
-      if (this.#waiting.length > 0) return this.#start();
-      clearInterval(this.#looking);
-      this.#looking = undefined;
+  /** Begins groups once all is there that this turn of the event loop brings. */
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    setImmediate(() => {
+      this.#isPlanned = false;
+      this.#begin();
     });
   }
 
-  async #work(): Promise<void> {
+  #begin(): void {
     while (this.#waiting.length > 0) {
-      // All that this turn of the event loop brings.
-      await new Promise((resolve) => setImmediate(resolve));
+      const isFurther = this.#settling.size > 0;
+      if (isFurther && (this.#settling.size >= this.#parts.maxGroups || this.#waiting.length < FURTHER_MEMBERS)) return;
       const group = this.#takeGroup();
-      this.#settling = group;
-      if (group.length > 0) await this.#settle(group);
-      this.#settling = [];
+      if (group.length === 0) break;
+      this.#claim(group);
     }
+    if (this.#settling.size > 0) return;
+    clearInterval(this.#looking);
+    this.#looking = undefined;
+  }
+
+  #claim(group: readonly Recorded[]): void {
+    const names = group.flatMap(namesOf);
+    for (const name of names) this.#claimed.add(name);
+    const settled = this.#settle(group).finally(() => {
+      this.#settling.delete(group);
+      for (const name of names) this.#claimed.delete(name);
+      this.#plan();
+    });
+    this.#settling.set(group, settled);
   }
 
   /** The next group, in order: of two that ask for the same key the second one waits until the first has it or not. */
   #takeGroup(): Recorded[] {
     const group: Recorded[] = [];
     const rest: Member[] = [];
-    const claimed = new Set<string>();
+    const [asked, left] = [new Set<string>(), new Set<string>()];
     for (const member of this.#waiting) {
-      const clash = member.keys.some((key) => claimed.has(key.name));
-      if (group.length >= MAX_MEMBERS || clash) rest.push(member);
-      else {
-        try {
-          group.push(Object.assign(member, { ops: member.record() }));
-        } catch (error) {
-          member.reject(error);
-          continue;
-        }
+      const names = namesOf(member);
+      const mustWait = names.some((name) => this.#claimed.has(name) || left.has(name)) || member.keys.some(({ name }) => asked.has(name));
+      if (group.length >= MAX_MEMBERS || mustWait) {
+        rest.push(member);
+        for (const name of names) left.add(name);
+        continue;
       }
-      for (const key of member.keys) claimed.add(key.name);
+      try {
+        group.push(Object.assign(member, { ops: member.record() }));
+      } catch (error) {
+        member.reject(error);
+        continue;
+      }
+      for (const { name } of member.keys) asked.add(name);
     }
     this.#waiting = rest;
     return group;
@@ -158,5 +204,16 @@ export class GroupCommit {
       if (outcome?.kind === "refused") member.reject(outcome.error);
       else if (outcome) member.resolve(outcome);
     }
+    if (this.#waiting.length > 0) this.#answerRepeats(heldKeys(group, result.outcomes));
+  }
+
+  /** Who waited for a key that is held now came while it was being bound: that it is a repeat is known without asking again. */
+  #answerRepeats(held: ReadonlyMap<string, () => DedupeRecord>): void {
+    this.#waiting = this.#waiting.filter((member) => {
+      const record = member.keys.map(({ name }) => held.get(name)).find((known) => known !== undefined);
+      if (!record) return true;
+      member.resolve({ kind: "duplicate", record: record() });
+      return false;
+    });
   }
 }

@@ -9,12 +9,12 @@ import {
   type Sql,
   type WakeMode,
 } from "#store-kit";
-import type { Db } from "./db.ts";
 import { jobKey } from "./job-plan.ts";
 import type { Jobs } from "./jobs.ts";
 import { standing } from "./leases.ts";
 import { openWindows } from "./batches.ts";
-import { bindKeys, readDedupeRecords, unbindKeys, type NewDedupeKey } from "./keys.ts";
+import { bindKeys, isUnbound, readDedupeRecords, unbindKeys, type NewDedupeKey } from "./keys.ts";
+import type { Lane, Statement } from "./lane.ts";
 import { loadSteps, NO_STEPS, wantNoSteps, wantSteps, type WantedSteps } from "./step-plan.ts";
 import { UnitOfWork, type Loaded } from "./unit-of-work.ts";
 import type { Ops } from "./write-log.ts";
@@ -45,7 +45,7 @@ export interface Committed {
 }
 
 export interface GroupParts {
-  db: Pick<Db, "transaction" | "write">;
+  db: Pick<Lane, "transaction" | "write" | "send">;
   /** The part of the counters that these groups write: no others do, so that none waits for another. */
   part: string;
   jobs: Jobs;
@@ -178,6 +178,21 @@ interface Ready {
   ready?: boolean;
 }
 
+function readsNothing({ steps, ...others }: Wanted): boolean {
+  return [others, steps].every((lists) => Object.values(lists).every((list: readonly unknown[]) => list.length === 0));
+}
+
+/** Sends a group that is one statement, behind the groups before it that are under way. */
+async function sendAlone(db: GroupParts["db"], statement: Statement): Promise<Ready[]> {
+  try {
+    return await db.send<Ready>(statement);
+  } catch (error) {
+    // Who has the keys is found out step by step.
+    if (isUnbound(error)) throw new RetryTransaction();
+    throw error;
+  }
+}
+
 /**
  * Writes a group in one transaction. No two of the requests may ask for the same key. Bound by the statements' times;
  * @throws what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
@@ -187,10 +202,11 @@ export async function commitGroup(requests: readonly Request[], parts: GroupPart
   const keys = requests.flatMap((request) => request.keys);
   const wanted = buildLoadRequest(requests, careful);
 
-  const planned = (loaded: Loaded, held: ReadonlyMap<string, DedupeRecord>) => {
+  const planned = (loaded: Loaded, held: ReadonlyMap<string, DedupeRecord>, areBound = true) => {
     const plan = new UnitOfWork(loaded);
     const outcomes = requests.map((request) => toOutcome(request, plan, held));
-    return { plan, outcomes, statements: planStatements(plan, now, parts) };
+    const unbound = areBound ? [] : requests.flatMap((request, n) => (outcomes[n]?.kind === "done" ? request.keys : []));
+    return { plan, outcomes, statements: planStatements(plan, now, parts, unbound) };
   };
   const committed = ({ plan, outcomes }: ReturnType<typeof planned>, rows: Ready[][]): Committed => ({
     outcomes,
@@ -200,10 +216,11 @@ export async function commitGroup(requests: readonly Request[], parts: GroupPart
     later: getNextTimes(plan, now),
   });
 
-  const { steps, ...others } = wanted;
-  if (keys.length === 0 && [others, steps].every((lists) => Object.values(lists).every((list: readonly unknown[]) => list.length === 0))) {
-    const group = planned(NOTHING, new Map());
-    return committed(group, await parts.db.write<Ready>(group.statements));
+  if (!careful && readsNothing(wanted)) {
+    const group = planned(NOTHING, new Map(), false);
+    const [first, ...others] = group.statements;
+    if (first && others.length === 0) return committed(group, [await sendAlone(parts.db, first)]);
+    if (keys.length === 0) return committed(group, await parts.db.write<Ready>(group.statements));
   }
   return parts.db.transaction(async (sql) => {
     const [bound, loaded] = await Promise.all([keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now), load(sql, parts, wanted)]);

@@ -11,9 +11,10 @@ import {
   type Sql,
   STEP_MS,
 } from "#store-kit";
-import type { Db, Statement } from "./db.ts";
+import type { Db } from "./db.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
+import type { Statement } from "./lane.ts";
 
 /** A holder that was not heard of for so long holds nothing any more. */
 export const LEASE_MS = 10_000;

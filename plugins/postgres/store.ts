@@ -28,6 +28,7 @@ export function createPostgresStore({ db, now, getLatest, accepting, committing,
       const ops = { ...noOps(), events: [newEvent(event)] };
       const outcome = await accepting.add({
         keys: newKeys(event.id, entries),
+        touches: event.actions.flatMap((action) => (action.kind === "run" && action.collect ? [action.runId] : [])),
         record: () => ops,
         ...(fencingToken ? { held: fencingToken } : {}),
       });

@@ -1,5 +1,5 @@
 import { countChange, DAY_WINDOW, HOUR_WINDOW, type Ms, noAmounts, type RunRecord, toBucket, type UsageChange } from "#store-kit";
-import type { Statement } from "./db.ts";
+import type { Statement } from "./lane.ts";
 
 type RunState = Omit<RunRecord, "spec">;
 type Sums = Omit<UsageChange, "counters">;
@@ -32,14 +32,35 @@ export class UsagePlan {
   }
 }
 
-const ADD_COUNTS = `
-  INSERT INTO run_counts AS known (counter, part, running, waiting, parked, starts, places, tokens, micros)
-  SELECT counter, $1, running, waiting, parked, starts, places, tokens, micros
-  FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
-    AS given (counter, running, waiting, parked, starts, places, tokens, micros) ORDER BY counter
-  ON CONFLICT (counter, part) DO UPDATE SET running = known.running + excluded.running, waiting = known.waiting + excluded.waiting,
-    parked = known.parked + excluded.parked, starts = known.starts + excluded.starts, places = known.places + excluded.places,
-    tokens = known.tokens + excluded.tokens, micros = known.micros + excluded.micros`;
+type Counted = Sums & { counter: string };
+
+const COUNT: readonly (readonly [name: string, value: (sum: Counted) => number])[] = [
+  ["running", ({ running }) => running],
+  ["waiting", ({ waiting }) => waiting],
+  ["parked", ({ parked }) => parked],
+  ["starts", ({ used }) => used.starts],
+  ["places", ({ used }) => used.places],
+  ["tokens", ({ used }) => used.tokens],
+  ["micros", ({ used }) => used.micros],
+];
+const COUNTS = COUNT.map(([name]) => name);
+
+/** Part of a statement that adds sums to the counters' rows of one part of them; `first`: the place of its first value. */
+export const ADD_COUNTS = (first: number): string => `
+  counts_added AS (INSERT INTO run_counts AS known (counter, part, ${COUNTS.join(", ")})
+    SELECT counter, $${first}::text, ${COUNTS.join(", ")}
+    FROM unnest($${first + 1}::text[], ${COUNTS.map((_, n) => `$${first + 2 + n}::bigint[]`).join(", ")}) AS given (counter, ${COUNTS.join(", ")})
+    ORDER BY counter
+    ON CONFLICT (counter, part) DO UPDATE SET ${COUNTS.map((name) => `${name} = known.${name} + excluded.${name}`).join(", ")})`;
+
+/** Values of `ADD_COUNTS`; none where nothing is to be counted. */
+export function toCountValues({ sums }: UsagePlan, part: string): unknown[] {
+  const counted = [...sums]
+    .map(([counter, sum]): Counted => ({ counter, ...sum }))
+    .filter((sum) => COUNT.some(([, value]) => value(sum) !== 0));
+  if (counted.length === 0) return [];
+  return [part, counted.map(({ counter }) => counter), ...COUNT.map(([, value]) => counted.map(value))];
+}
 
 const ADD_USAGE = `
   INSERT INTO usage AS known (counter, width, at, part, starts, tokens, micros)
@@ -49,21 +70,9 @@ const ADD_USAGE = `
   ON CONFLICT (counter, width, at, part) DO UPDATE SET
     starts = known.starts + excluded.starts, tokens = known.tokens + excluded.tokens, micros = known.micros + excluded.micros`;
 
-/** Adds the sums to the counters' rows of this part, at the database's time. */
+/** Adds what was used to the buckets of this part, at the database's time. */
 export function* usageStatements({ sums, unparked }: UsagePlan, part: string, now: Ms): Generator<Statement> {
-  const counts = [...sums].filter(([, { running, waiting, parked, used }]) =>
-    [running, waiting, parked, ...Object.values(used)].some(Boolean),
-  );
-  if (counts.length > 0) {
-    const numbers = [
-      counts.map(([, sum]) => sum.running),
-      counts.map(([, sum]) => sum.waiting),
-      counts.map(([, sum]) => sum.parked),
-      ...(["starts", "places", "tokens", "micros"] as const).map((name) => counts.map(([, { used }]) => used[name])),
-    ];
-    yield { text: ADD_COUNTS, values: [part, counts.map(([counter]) => counter), ...numbers] };
-  }
-  const buckets = counts.flatMap(
+  const buckets = [...sums].flatMap(
     ([
       counter,
       {

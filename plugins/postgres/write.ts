@@ -1,7 +1,8 @@
 import { deliveryState, type Ms, toApprovalRow } from "#store-kit";
 import { addRows, addWork, type AddedColumn, valuesOf } from "./add.ts";
-import type { Statement } from "./db.ts";
 import { jobStatements } from "./jobs.ts";
+import type { NewDedupeKey } from "./keys.ts";
+import type { Statement } from "./lane.ts";
 import type { PlannedCall, PlannedResult, PlannedStep } from "./step-plan.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";
 import { usageStatements } from "./usage-plan.ts";
@@ -84,22 +85,7 @@ function* sessions({ sessions }: UnitOfWork): Generator<Statement> {
   );
 }
 
-function* systemEvents({ systemEvents, systemEventChanges }: UnitOfWork): Generator<Statement> {
-  const fresh = [...systemEvents.values()];
-  if (fresh.length > 0) {
-    yield statement(
-      `INSERT INTO system_events (id, agent, at, mode, record) SELECT id, agent, at, mode, record
-        FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) WITH ORDINALITY AS given (id, agent, at, mode, record, nth)
-        ORDER BY nth ON CONFLICT (id) DO NOTHING`,
-      [
-        fresh.map(({ event }) => event.id),
-        fresh.map(({ event }) => event.agentId),
-        fresh.map(({ event }) => event.at),
-        fresh.map(({ event }) => event.mode),
-        fresh.map(({ record }) => record),
-      ],
-    );
-  }
+function* systemEvents({ systemEventChanges }: UnitOfWork): Generator<Statement> {
   const changed = [...systemEventChanges].toSorted(([a], [b]) => (a < b ? -1 : 1));
   if (changed.length === 0) return;
   yield statement(
@@ -250,11 +236,17 @@ function* approvals({ steps }: UnitOfWork): Generator<Statement> {
 
 /**
  * What a plan comes to: all of it goes to PostgreSQL one statement behind the other, table by table, in an order that is
- * the same for every gateway. Rows that come back name kinds of jobs; with `ready`, whether one of them is.
+ * the same for every gateway. Rows that come back name kinds of jobs; with `ready`, whether one of them is. `keys`: see `addWork`.
  */
-export function planStatements(plan: UnitOfWork, now: Ms, { part, dbTime }: { part: string; dbTime: (at: Ms) => Ms }): Statement[] {
-  const { before, after } = jobStatements(plan.jobs, now, dbTime);
-  const parts = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
-  const written = parts.flatMap((statements) => [...statements(plan, now)]);
-  return [...before, ...addWork(plan, now, dbTime), ...after, ...written, ...usageStatements(plan.usage, part, dbTime(now))];
+export function planStatements(
+  plan: UnitOfWork,
+  now: Ms,
+  parts: { part: string; dbTime: (at: Ms) => Ms },
+  keys: readonly NewDedupeKey[] = [],
+): Statement[] {
+  const { before, after } = jobStatements(plan.jobs, now, parts.dbTime);
+  const tables = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
+  const written = tables.flatMap((statements) => [...statements(plan, now)]);
+  const used = usageStatements(plan.usage, parts.part, parts.dbTime(now));
+  return [...before, ...addWork(plan, now, parts, keys), ...after, ...written, ...used];
 }
