@@ -23,7 +23,10 @@ const MAX_AHEAD = 1000;
 const ANY = 2 ** 50;
 
 /** What a run takes when it starts. */
-export type Need = Pick<Amounts, "starts" | "places">;
+export interface Need extends Pick<Amounts, "starts" | "places"> {
+  /** Whether the run is among those that `Counted.inLine` counts. */
+  isInLine: boolean;
+}
 
 /** What an attempt has used, and whether its run is back in the queue. */
 interface Used {
@@ -45,9 +48,9 @@ export class BudgetAccount {
   #limits: Partial<Amounts> = {};
   #counters: readonly string[] = [];
   #budget: Budget;
-  #counted: Counted = { running: 0, waiting: 0, parked: 0, hour: [], day: [] };
+  #counted: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
   /** What was done here and is not part of `#counted` yet. */
-  #since = { running: 0, waiting: 0 };
+  #since = { running: 0, waiting: 0, inLine: 0 };
   #free = noAmounts();
   /** Taken by runs whose start is not on disk yet. */
   #pending = { starts: 0, places: 0 };
@@ -155,7 +158,7 @@ export class BudgetAccount {
   started(need: Need, now: Ms): void {
     this.#unpend(need);
     this.#since.running += need.places;
-    this.#since.waiting -= need.places;
+    this.addWaiting(-need.places, need.isInLine);
     if (need.starts > 0) this.#counted = { ...this.#counted, hour: addTo(this.#counted.hour, toBucket(HOUR_WINDOW, now)) };
   }
 
@@ -193,8 +196,15 @@ export class BudgetAccount {
     this.#counted = { ...this.#counted, day };
   }
 
-  addWaiting(count: number): void {
+  /** Counts runs that begin to wait, or end to. */
+  addWaiting(count: number, isInLine: boolean): void {
     this.#since.waiting += count;
+    if (isInLine) this.#since.inLine += count;
+  }
+
+  /** A run that was in line waits for a model. */
+  leaveLine(): void {
+    this.#since.inLine--;
   }
 
   get waiting(): number {
@@ -206,22 +216,27 @@ export class BudgetAccount {
     const before = { ...this.#since };
     return (counted) => {
       this.#counted = counted;
-      this.#since = { running: this.#since.running - before.running, waiting: this.#since.waiting - before.waiting };
+      this.#since = {
+        running: this.#since.running - before.running,
+        waiting: this.#since.waiting - before.waiting,
+        inLine: this.#since.inLine - before.inLine,
+      };
     };
   }
 
-  /** Predicts what a run finds when all have started that wait now. */
+  /** Predicts what a run finds when all have started that are in line now. */
   predict(now: Ms): BudgetUsage {
     const { starts: perHour, tokens, micros } = this.#limits;
     const { hour, day, running } = this.#counted;
+    const ahead = this.#counted.inLine + this.#since.inLine;
     return {
-      starts: sumStarts(hour, now) + this.waiting,
-      nextStartAt: perHour === undefined ? undefined : forecastStart(hour, perHour, this.waiting, now),
+      starts: sumStarts(hour, now) + ahead,
+      nextStartAt: perHour === undefined ? undefined : forecastStart(hour, perHour, ahead, now),
       tokens: sumDay(day, "tokens", now),
       tokensFreeAt: tokens === undefined ? undefined : findDayFree(day, "tokens", tokens, now),
       costUsd: sumDay(day, "micros", now) / MICRO,
       costFreeAt: micros === undefined ? undefined : findDayFree(day, "micros", micros, now),
-      busy: running + this.#since.running + this.waiting,
+      busy: running + this.#since.running + ahead,
       isQueued: false,
     };
   }

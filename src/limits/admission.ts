@@ -1,5 +1,15 @@
 import { safeError } from "../core/errors.ts";
-import { type Counted, countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, type RunRecord } from "../store/types.ts";
+import {
+  type Counted,
+  countUsedTokens,
+  isInLine,
+  MICRO,
+  type Ms,
+  type ParkedByLimit,
+  type Resource,
+  type RunRecord,
+  WAITING,
+} from "../store/types.ts";
 import type { BudgetAccount, Need } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { findFull } from "./budgets.ts";
@@ -11,7 +21,7 @@ import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
+import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, ReleasedRun, RunSpend } from "./types.ts";
 
 const TICK_MS = 1000;
 /** Ticks between looks for parked runs that no commit of this gateway reported, and between those for counters of times that are over. */
@@ -31,7 +41,11 @@ const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): b
   status === "parked" && parked?.reason !== "provider";
 
 /** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
-const toNeed = ({ attempts, status }: RunRecord): Need => ({ starts: attempts === 0 ? 1 : 0, places: status === "running" ? 0 : 1 });
+const toNeed = (run: RunRecord): Need => ({
+  starts: run.attempts === 0 ? 1 : 0,
+  places: run.status === "running" ? 0 : 1,
+  isInLine: isInLine(run),
+});
 
 class LimitAdmission implements Admission {
   readonly #deps: AdmissionDeps;
@@ -99,9 +113,10 @@ class LimitAdmission implements Admission {
       if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
       const parked = join ? undefined : this.#prediction.of(budgets, now);
       const accounts = this.#loans.of(budgets);
-      for (const account of accounts) account.addWaiting(1);
+      const isInLine = !join;
+      for (const account of accounts) account.addWaiting(1, isInLine);
       settles.push((accepted) => {
-        if (!accepted) for (const account of accounts) account.addWaiting(-1);
+        if (!accepted) for (const account of accounts) account.addWaiting(-1, isInLine);
         else if (parked) this.#hold(parked, now);
       });
       return join?.placement ?? (parked ? { state: "parked", parked } : QUEUED_PLACEMENT);
@@ -113,9 +128,9 @@ class LimitAdmission implements Admission {
     const budgets = this.#getBudgets(mapping);
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
-    if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1);
+    if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1, false);
     const parked = this.#prediction.of(budgets, now);
-    for (const account of this.#loans.of(budgets)) account.addWaiting(1);
+    for (const account of this.#loans.of(budgets)) account.addWaiting(1, true);
     if (parked) this.#hold(parked, now);
     return parked;
   }
@@ -176,7 +191,7 @@ class LimitAdmission implements Admission {
     for (const account of active.accounts) account.started(active.need, this.#deps.clock.now());
   }
 
-  release(run: Pick<RunRecord, "id" | "mapping" | "status" | "usage">, { tokens, costUsd = 0, again }: RunSpend): void {
+  release(run: ReleasedRun, { tokens, costUsd = 0, again }: RunSpend): void {
     const active = this.#active.get(run.id);
     this.#active.delete(run.id);
     const now = this.#deps.clock.now();
@@ -192,8 +207,10 @@ class LimitAdmission implements Admission {
       }
     } else if (run.status === "running") {
       for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.left(used, now);
-    } else if (!again && ["parked", "collecting", "queued"].includes(run.status)) {
-      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.addWaiting(-1);
+    } else if (!again && WAITING.includes(run.status)) {
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.addWaiting(-1, isInLine(run));
+    } else if (isInLine(run)) {
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.leaveLine();
     }
     if (this.#mayWait) this.#kick();
   }

@@ -33,6 +33,10 @@ class Overlap {
   readonly #now = new Map<string, number>();
   readonly most = new Map<string, number>();
 
+  isUnderWay(mapping: string): boolean {
+    return (this.#now.get(mapping) ?? 0) > 0;
+  }
+
   enter(mapping: string): () => void {
     for (const name of [mapping, "hooks"]) {
       const count = (this.#now.get(name) ?? 0) + 1;
