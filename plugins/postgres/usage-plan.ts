@@ -1,4 +1,14 @@
-import { countChange, DAY_WINDOW, HOUR_WINDOW, type Ms, noAmounts, RUN_COUNTS, type RunRecord, toBucket, type UsageChange } from "#store-kit";
+import {
+  countChange,
+  DAY_WINDOW,
+  HOUR_WINDOW,
+  type Ms,
+  noAmounts,
+  RUN_COUNTS,
+  type RunRecord,
+  toBucket,
+  type UsageChange,
+} from "#store-kit";
 import type { Statement } from "./db.ts";
 
 type RunState = Omit<RunRecord, "spec">;
