@@ -1,6 +1,7 @@
 import {
   DAY_WINDOW,
   HOUR_WINDOW,
+  isInLine,
   MICRO,
   noAmounts,
   RESOURCES,
@@ -12,6 +13,7 @@ import {
   type LoanRequest,
   type Ms,
   type Resource,
+  type RunRecord,
 } from "../store/types.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
@@ -27,6 +29,13 @@ export interface Need extends Pick<Amounts, "starts" | "places"> {
   /** Whether the run is among those that `Counted.inLine` counts. */
   isInLine: boolean;
 }
+
+/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
+export const toNeed = (run: RunRecord): Need => ({
+  starts: run.attempts === 0 ? 1 : 0,
+  places: run.status === "running" ? 0 : 1,
+  isInLine: isInLine(run),
+});
 
 /** What an attempt has used, and whether its run is back in the queue. */
 interface Used {
@@ -50,7 +59,9 @@ export class BudgetAccount {
   #budget: Budget;
   #counted: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
   /** What was done here and is not part of `#counted` yet. */
-  #since = { running: 0, waiting: 0, inLine: 0 };
+  #since = { running: 0, waiting: 0, parked: 0, inLine: 0 };
+  /** Of `#since`, what had been parked when the loan that is under way was asked for. */
+  #parkedBefore = 0;
   #free = noAmounts();
   /** Taken by runs whose start is not on disk yet. */
   #pending = { starts: 0, places: 0 };
@@ -111,6 +122,7 @@ export class BudgetAccount {
     const isOut = (name: "tokens" | "micros"): boolean => isBusy && this.#free[name] <= 0;
     const share = (name: "tokens" | "micros"): number => (isOut(name) ? ANY : 0);
     this.#isStale = false;
+    this.#parkedBefore = this.#since.parked;
     return {
       scope: this.scope,
       counters: this.#counters,
@@ -129,6 +141,8 @@ export class BudgetAccount {
   borrow({ lent, hour, day, parked }: Loan, now: Ms): void {
     for (const name of RESOURCES) this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
     this.#counted = { ...this.#counted, parked, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
+    this.#since.parked -= this.#parkedBefore;
+    this.#parkedBefore = 0;
     this.#borrowedAt = now;
   }
 
@@ -207,6 +221,11 @@ export class BudgetAccount {
     this.#since.inLine--;
   }
 
+  /** A run that was not parked before is. */
+  park(): void {
+    this.#since.parked++;
+  }
+
   get waiting(): number {
     return this.#counted.waiting + this.#since.waiting;
   }
@@ -219,8 +238,10 @@ export class BudgetAccount {
       this.#since = {
         running: this.#since.running - before.running,
         waiting: this.#since.waiting - before.waiting,
+        parked: this.#since.parked - before.parked,
         inLine: this.#since.inLine - before.inLine,
       };
+      this.#parkedBefore = Math.max(0, this.#parkedBefore - before.parked);
     };
   }
 
@@ -244,10 +265,10 @@ export class BudgetAccount {
   /** What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. */
   refuse(missing: ReadonlySet<Resource>, now: Ms): BudgetUsage {
     const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
-    const { hour, day, parked } = this.#counted;
+    const { hour, day } = this.#counted;
     const later = (at: Ms | undefined): Ms | undefined => (at !== undefined && at > now ? at : undefined);
     // What others have borrowed, or what is about to start, is as good as started.
-    const ahead = parked + Math.max(0, perHour - sumStarts(hour, now));
+    const ahead = this.#counted.parked + this.#since.parked + Math.max(0, perHour - sumStarts(hour, now));
     return {
       starts: missing.has("starts") ? perHour : 0,
       nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, ahead, now)) : undefined,

@@ -10,13 +10,12 @@ import {
   type RunRecord,
   WAITING,
 } from "../store/types.ts";
-import type { BudgetAccount, Need } from "./account.ts";
+import { type BudgetAccount, type Need, toNeed } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { findFull } from "./budgets.ts";
 import { fullFailure } from "./limit-text.ts";
-import { findMissing, Loans } from "./loans.ts";
+import { findMissing, Loans, type Missing } from "./loans.ts";
 import { createNotices } from "./notices.ts";
-import { decide } from "./policy.ts";
 import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";
 import { createReleaser, type Released } from "./releaser.ts";
@@ -39,13 +38,6 @@ interface Active {
 
 const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): boolean =>
   status === "parked" && parked?.reason !== "provider";
-
-/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
-const toNeed = (run: RunRecord): Need => ({
-  starts: run.attempts === 0 ? 1 : 0,
-  places: run.status === "running" ? 0 : 1,
-  isInLine: isInLine(run),
-});
 
 class LimitAdmission implements Admission {
   readonly #deps: AdmissionDeps;
@@ -143,7 +135,7 @@ class LimitAdmission implements Admission {
     const accounts = this.#loans.of(budgets);
     const need = toNeed(run);
     if (need.starts + need.places > 0 && !isReleased(run) && accounts.some(({ short }) => short.size > 0)) {
-      const parked = this.#park(budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
+      const parked = this.#park(run, budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
       if (parked) return parked;
     }
     if (this.#take(run, accounts, need, now)) return undefined;
@@ -165,23 +157,16 @@ class LimitAdmission implements Admission {
       if (this.#take(run, accounts, need, now)) return undefined;
       const missing = findMissing(accounts, need, now) ?? new Map<string, Set<Resource>>();
       for (const account of accounts) for (const name of missing.get(account.scope) ?? []) account.short.add(name);
-      return this.#park(budgets, missing, now);
+      return this.#park(run, budgets, missing, now);
     });
   }
 
-  #park(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
-    const reason = this.#explain(budgets, missing, now);
-    if (reason) this.#hold(reason, now);
+  #park(run: RunRecord, budgets: readonly Budget[], missing: Missing, now: Ms): ParkedByLimit | undefined {
+    const reason = this.#loans.explain(budgets, missing, now);
+    if (!reason) return undefined;
+    this.#hold(reason, now);
+    if (!isReleased(run)) for (const account of this.#loans.of(budgets)) account.park();
     return reason;
-  }
-
-  /** Why a run has to wait that lacks so much. */
-  #explain(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
-    const usage = this.#loans
-      .of(budgets)
-      .map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
-    const decision = decide(new Map(usage), budgets, now);
-    return decision.start ? undefined : decision.reason;
   }
 
   started(runId: string): void {
@@ -277,10 +262,10 @@ class LimitAdmission implements Admission {
       .finally(() => (this.#releasing = undefined));
   }
 
-  async #explainAll(lanes: readonly string[], short: ReadonlyMap<string, ReadonlySet<Resource>>): Promise<void> {
+  async #explainAll(lanes: readonly string[], short: Missing): Promise<void> {
     const now = this.#deps.clock.now();
     const reasons = lanes.flatMap((lane) => {
-      const reason = this.#explain(this.#getBudgets(toMapping(lane)), short, now);
+      const reason = this.#loans.explain(this.#getBudgets(toMapping(lane)), short, now);
       return reason ? [[lane, reason] as const] : [];
     });
     await this.#reasons(new Map(reasons), now);

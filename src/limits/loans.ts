@@ -1,11 +1,15 @@
 import type { Clock } from "../core/clock.ts";
-import { type Counted, type Loan, type Resource, type UsageStore } from "../store/types.ts";
+import { type Counted, type Loan, type Ms, type ParkedByLimit, type Resource, type UsageStore } from "../store/types.ts";
 import { BudgetAccount, type Need } from "./account.ts";
+import { decide } from "./policy.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
 /** Another gateway that borrows at this moment is done within so long. */
 const BUSY_MS = 5;
 const MAX_BUSY = 200;
+
+/** What is missing, by scope. */
+export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
 
 /** The accounts of this gateway, and what they borrow: one request to the store at a time, for all runs that wait for it. */
 export class Loans {
@@ -37,6 +41,13 @@ export class Loans {
 
   get all(): readonly BudgetAccount[] {
     return [...this.#accounts.values()];
+  }
+
+  /** Why a run has to wait that lacks so much. */
+  explain(budgets: readonly Budget[], missing: Missing, now: Ms): ParkedByLimit | undefined {
+    const usage = this.of(budgets).map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
+    const decision = decide(new Map(usage), budgets, now);
+    return decision.start ? undefined : decision.reason;
   }
 
   /** Limits may have changed. Returns the scopes that are new. */
