@@ -262,13 +262,19 @@ export class BudgetAccount {
     };
   }
 
-  /** What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. */
-  refuse(missing: ReadonlySet<Resource>, now: Ms): BudgetUsage {
+  /**
+   * What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. `behind`: the
+   * runs behind it, if it is parked already; one that is not is behind all that are.
+   */
+  refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): BudgetUsage {
     const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
     const { hour, day } = this.#counted;
     const later = (at: Ms | undefined): Ms | undefined => (at !== undefined && at > now ? at : undefined);
     // What others have borrowed, or what is about to start, is as good as started.
-    const ahead = this.#counted.parked + this.#since.parked + Math.max(0, perHour - sumStarts(hour, now));
+    const taken = Math.max(0, perHour - sumStarts(hour, now));
+    const before = Math.max(0, this.#counted.parked + this.#since.parked - 1 - behind);
+    // Runs that are about to start count as parked still.
+    const ahead = behind < 0 ? before + taken : Math.max(before, taken);
     return {
       starts: missing.has("starts") ? perHour : 0,
       nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, ahead, now)) : undefined,

@@ -268,7 +268,8 @@ class LimitAdmission implements Admission {
       const reason = this.#loans.explain(this.#getBudgets(toMapping(lane)), short, now);
       return reason ? [[lane, reason] as const] : [];
     });
-    await this.#reasons(new Map(reasons), now);
+    const explain = this.#loans.explainParked(short, now);
+    await this.#reasons(new Map(reasons), now, (mapping) => explain(this.#getBudgets(mapping)));
   }
 
   async #releaseAll(): Promise<void> {

@@ -43,11 +43,24 @@ export class Loans {
     return [...this.#accounts.values()];
   }
 
-  /** Why a run has to wait that lacks so much. */
-  explain(budgets: readonly Budget[], missing: Missing, now: Ms): ParkedByLimit | undefined {
-    const usage = this.of(budgets).map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
+  /** Why a run has to wait that lacks so much. `behind`: the parked runs behind it, by scope, if it is parked already. */
+  explain(budgets: readonly Budget[], missing: Missing, now: Ms, behind?: ReadonlyMap<string, number>): ParkedByLimit | undefined {
+    const usage = this.of(budgets).map((account) => {
+      const { scope } = account;
+      return [scope, account.refuse(missing.get(scope) ?? new Set(), now, behind && (behind.get(scope) ?? 0))] as const;
+    });
     const decision = decide(new Map(usage), budgets, now);
     return decision.start ? undefined : decision.reason;
+  }
+
+  /** Returns what explains parked runs, the newest first: each is behind those that are asked for after it. */
+  explainParked(missing: Missing, now: Ms): (budgets: readonly Budget[]) => ParkedByLimit | undefined {
+    const behind = new Map<string, number>();
+    return (budgets) => {
+      const reason = this.explain(budgets, missing, now, behind);
+      for (const { scope } of budgets) behind.set(scope, (behind.get(scope) ?? 0) + 1);
+      return reason;
+    };
   }
 
   /** Limits may have changed. Returns the scopes that are new. */

@@ -163,6 +163,23 @@ function testReasons(): void {
     expect(await show(id)).toBe("limits.runsPerHour of mapping:limited");
   });
 
+  it("gives each run a time of its own when another limit holds it back than the one that parked it", async () => {
+    const of = await start({ limits: { concurrent: 1, runsPerHour: 2 } });
+    let open = (): void => undefined;
+    const gate = new Promise<void>((done) => (open = done));
+    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? gate : undefined);
+    const ids: string[] = [];
+    for (let n = 0; n < 6; n++) ids.push(await order(of, "daily"));
+    for (const id of ids.slice(1)) await waits(of, id, "limit");
+    open();
+    const last = ids.slice(2);
+    await of.until(async () => (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until));
+    const hours = (await Promise.all(last.map((id) => read(of, id)))).map(({ waitsFor }) =>
+      Math.round((Date.parse(waitsFor.until) - Date.now()) / HOUR_MS),
+    );
+    expect(hours).toEqual([1, 1, 2, 2]);
+  });
+
   it.each([
     ["spent", { tokensPerDay: 5 }, "tokensPerDay", /1 by hooks\.mappings\[\d\]\.limits\.tokensPerDay \(5 tokens a day\)/],
     [
