@@ -158,7 +158,7 @@ export function getLoads(plan: UnitOfWork, priced: Priced): Load[] {
   const { cores, connections, pool, runsPerHook, turnSeconds, keyedShare, heartbeatSeconds, eventsPerHeartbeat } = ASSUMED;
   const { cpu, bytes } = perHook(priced, partitions);
   const busiest = (rate / partitions) * hottest(rate, partitions);
-  const { commitCpu, commitLog, keyCpu, keyLog, runCpu, runLog, flush, logSpeed, acceptCpu, gatewayRunCpu } = priced;
+  const { commitCpu, commitLog, keyCpu, keyLog, runCpu, runLog, logSpeed, acceptCpu, gatewayRunCpu } = priced;
   const moreThanOne = partitions > 1;
   const load = (part: string, value: number, from: Known[], remedy: string): Load => ({
     part,
@@ -180,12 +180,6 @@ export function getLoads(plan: UnitOfWork, priced: Priced): Load[] {
       rate * keyedShare * runsPerHook * zipfFor(rate).share(0) * turnSeconds,
       [],
       "`coalesce` on that hook, or a finer key; no number of partitions helps",
-    ),
-    load(
-      "counter of a limit that all hooks share: one commit after the other",
-      rate * runsPerHook * flush.value,
-      [flush],
-      "one update for all runs of a commit, then a share of the limit lent to each partition",
     ),
     load(
       "processors of the fullest database",

@@ -216,6 +216,10 @@ export const MIGRATIONS: readonly string[] = [
     WHERE ended IS NOT NULL AND tokens + micros > 0 GROUP BY 1, 3;
   UPDATE jobs SET run_at = 8000000000000000, ready = CASE WHEN ready IS NULL THEN NULL ELSE 8000000000000000 END
     WHERE kind = 'turn' AND holder IS NULL AND id IN (SELECT id FROM runs WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0);
+  `,
+  `
+  -- Of the runs that wait, so many have not started and wait neither for a model nor for further events.
+  ALTER TABLE run_counts ADD COLUMN in_line bigint NOT NULL DEFAULT 0;
   ${COUNT_RUNS};
   `,
   PARTITIONS,

@@ -12,15 +12,16 @@ export class UsagePlan {
   add(before: RunState | undefined, after: RunState): void {
     const change = countChange(before, after);
     if (!change) return;
-    const { counters, running, waiting, parked, used } = change;
+    const { counters, running, waiting, parked, inLine, used } = change;
     if (parked < 0) this.unparked.add(after.id);
     if (parked > 0) this.unparked.delete(after.id);
     for (const counter of counters) {
-      const sum = this.sums.get(counter) ?? { running: 0, waiting: 0, parked: 0, used: noAmounts() };
+      const sum = this.sums.get(counter) ?? { running: 0, waiting: 0, parked: 0, inLine: 0, used: noAmounts() };
       this.sums.set(counter, {
         running: sum.running + running,
         waiting: sum.waiting + waiting,
         parked: sum.parked + parked,
+        inLine: sum.inLine + inLine,
         used: {
           starts: sum.used.starts + used.starts,
           places: sum.used.places + used.places,
@@ -38,6 +39,7 @@ const COUNT: readonly (readonly [name: string, value: (sum: Counted) => number])
   ["running", ({ running }) => running],
   ["waiting", ({ waiting }) => waiting],
   ["parked", ({ parked }) => parked],
+  ["in_line", ({ inLine }) => inLine],
   ["starts", ({ used }) => used.starts],
   ["places", ({ used }) => used.places],
   ["tokens", ({ used }) => used.tokens],

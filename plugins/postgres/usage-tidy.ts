@@ -5,11 +5,12 @@ const GONE = (column: string): string =>
   `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND seen > now() - interval '1 minute')`;
 
 const FOLD = `
-  WITH gone AS (DELETE FROM run_counts WHERE part <> '' AND ${GONE("part")} RETURNING counter, running, waiting, parked)
-  INSERT INTO run_counts AS known (counter, part, running, waiting, parked)
-    SELECT counter, '', sum(running), sum(waiting), sum(parked) FROM gone GROUP BY counter ORDER BY counter
+  WITH gone AS (DELETE FROM run_counts WHERE part <> '' AND ${GONE("part")} RETURNING counter, running, waiting, parked, in_line)
+  INSERT INTO run_counts AS known (counter, part, running, waiting, parked, in_line)
+    SELECT counter, '', sum(running), sum(waiting), sum(parked), sum(in_line) FROM gone GROUP BY counter ORDER BY counter
   ON CONFLICT (counter, part) DO UPDATE SET
-    running = known.running + excluded.running, waiting = known.waiting + excluded.waiting, parked = known.parked + excluded.parked`;
+    running = known.running + excluded.running, waiting = known.waiting + excluded.waiting,
+    parked = known.parked + excluded.parked, in_line = known.in_line + excluded.in_line`;
 
 /**
  * Counts the runs that have not ended, and makes the part that is nobody's the difference to what the others say: gateways of
@@ -17,17 +18,20 @@ const FOLD = `
  */
 export const COUNT_RUNS = `
   WITH open AS (
-    SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0) AS held
+    SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0) AS held,
+      count(*) FILTER (WHERE strpos(record, '"attempts":0') > 0
+        AND (status = 'queued' OR (status = 'parked' AND strpos(record, '"reason":"provider"') = 0))) AS lined
     FROM runs WHERE status IN ('parked', 'collecting', 'queued', 'running')
       AND (mapping IS NOT NULL OR strpos(record, '"kind":"hook"') > 0) GROUP BY 1, 2),
-  named AS (SELECT '${ALL_RUNS}' AS counter, status, n, held FROM open UNION ALL SELECT 'mapping:' || mapping, status, n, held FROM open WHERE mapping IS NOT NULL),
+  named AS (SELECT '${ALL_RUNS}' AS counter, status, n, held, lined FROM open UNION ALL SELECT 'mapping:' || mapping, status, n, held, lined FROM open WHERE mapping IS NOT NULL),
   deltas AS (
     SELECT counter, CASE status WHEN 'running' THEN n ELSE 0 END AS running, CASE status WHEN 'running' THEN 0 ELSE n END AS waiting,
-      held AS parked FROM named
-    UNION ALL SELECT counter, -running, -waiting, -parked FROM run_counts WHERE part <> '')
-  INSERT INTO run_counts (counter, part, running, waiting, parked)
-    SELECT counter, '', sum(running), sum(waiting), sum(parked) FROM deltas GROUP BY counter ORDER BY counter
-  ON CONFLICT (counter, part) DO UPDATE SET running = excluded.running, waiting = excluded.waiting, parked = excluded.parked`;
+      held AS parked, lined AS in_line FROM named
+    UNION ALL SELECT counter, -running, -waiting, -parked, -in_line FROM run_counts WHERE part <> '')
+  INSERT INTO run_counts (counter, part, running, waiting, parked, in_line)
+    SELECT counter, '', sum(running), sum(waiting), sum(parked), sum(in_line) FROM deltas GROUP BY counter ORDER BY counter
+  ON CONFLICT (counter, part) DO UPDATE SET
+    running = excluded.running, waiting = excluded.waiting, parked = excluded.parked, in_line = excluded.in_line`;
 
 /** Between counts of all runs that have not ended. */
 const COUNT_AGAIN_MS = 600_000;

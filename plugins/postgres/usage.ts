@@ -38,12 +38,13 @@ const NO_DAYS =
 const COUNTS = `
   counts AS MATERIALIZED (
     SELECT names.scope, run_counts.part, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked,
-      sum(starts)::bigint AS starts, sum(places)::bigint AS places, sum(tokens)::bigint AS tokens, sum(micros)::bigint AS micros
+      sum(in_line)::bigint AS in_line, sum(starts)::bigint AS starts, sum(places)::bigint AS places, sum(tokens)::bigint AS tokens, sum(micros)::bigint AS micros
     FROM names JOIN run_counts ON run_counts.counter = names.counter GROUP BY 1, 2),`;
 const COUNTED = `
     coalesce((SELECT sum(running) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS running,
     coalesce((SELECT sum(waiting) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS waiting,
     coalesce((SELECT sum(parked) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS parked,
+    coalesce((SELECT sum(in_line) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS "inLine",
     (SELECT json_agg(json_build_array(at, starts) ORDER BY at) FROM hours WHERE hours.scope = given.scope) AS hours,
     (SELECT json_agg(json_build_array(at, tokens, micros) ORDER BY at) FROM days WHERE days.scope = given.scope) AS days`;
 const usedBy = (counts: string, resource: string): string =>
@@ -133,6 +134,7 @@ interface CountedRow {
   running: number;
   waiting: number;
   parked: number;
+  inLine: number;
   hours: [at: Ms, starts: number][] | null;
   days: [at: Ms, tokens: number, micros: number][] | null;
 }
@@ -155,10 +157,11 @@ const toNames = (scopes: readonly CountedScope[]): [string[], string[]] => {
   return [pairs.map(([scope]) => scope), pairs.map(([, counter]) => counter)];
 };
 
-const toCounted = ({ running, waiting, parked, hours, days }: CountedRow, skew: Ms): Counted => ({
+const toCounted = ({ running, waiting, parked, inLine, hours, days }: CountedRow, skew: Ms): Counted => ({
   running,
   waiting,
   parked,
+  inLine,
   hour: (hours ?? []).map(([at, starts]) => ({ at: at - skew, starts })),
   day: (days ?? []).map(([at, tokens, micros]) => ({ at: at - skew, tokens, micros })),
 });

@@ -1,6 +1,7 @@
 import {
   DAY_WINDOW,
   HOUR_WINDOW,
+  isInLine,
   MICRO,
   noAmounts,
   RESOURCES,
@@ -12,6 +13,7 @@ import {
   type LoanRequest,
   type Ms,
   type Resource,
+  type RunRecord,
 } from "../store/types.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
@@ -23,7 +25,17 @@ const MAX_AHEAD = 1000;
 const ANY = 2 ** 50;
 
 /** What a run takes when it starts. */
-export type Need = Pick<Amounts, "starts" | "places">;
+export interface Need extends Pick<Amounts, "starts" | "places"> {
+  /** Whether the run is among those that `Counted.inLine` counts. */
+  isInLine: boolean;
+}
+
+/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
+export const toNeed = (run: RunRecord): Need => ({
+  starts: run.attempts === 0 ? 1 : 0,
+  places: run.status === "running" ? 0 : 1,
+  isInLine: isInLine(run),
+});
 
 /** What an attempt has used, and whether its run is back in the queue. */
 interface Used {
@@ -45,9 +57,11 @@ export class BudgetAccount {
   #limits: Partial<Amounts> = {};
   #counters: readonly string[] = [];
   #budget: Budget;
-  #counted: Counted = { running: 0, waiting: 0, parked: 0, hour: [], day: [] };
+  #counted: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
   /** What was done here and is not part of `#counted` yet. */
-  #since = { running: 0, waiting: 0 };
+  #since = { running: 0, waiting: 0, parked: 0, inLine: 0 };
+  /** Of `#since`, what had been parked when the loan that is under way was asked for. */
+  #parkedBefore = 0;
   #free = noAmounts();
   /** Taken by runs whose start is not on disk yet. */
   #pending = { starts: 0, places: 0 };
@@ -108,6 +122,7 @@ export class BudgetAccount {
     const isOut = (name: "tokens" | "micros"): boolean => isBusy && this.#free[name] <= 0;
     const share = (name: "tokens" | "micros"): number => (isOut(name) ? ANY : 0);
     this.#isStale = false;
+    this.#parkedBefore = this.#since.parked;
     return {
       scope: this.scope,
       counters: this.#counters,
@@ -126,6 +141,8 @@ export class BudgetAccount {
   borrow({ lent, hour, day, parked }: Loan, now: Ms): void {
     for (const name of RESOURCES) this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
     this.#counted = { ...this.#counted, parked, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
+    this.#since.parked -= this.#parkedBefore;
+    this.#parkedBefore = 0;
     this.#borrowedAt = now;
   }
 
@@ -155,7 +172,7 @@ export class BudgetAccount {
   started(need: Need, now: Ms): void {
     this.#unpend(need);
     this.#since.running += need.places;
-    this.#since.waiting -= need.places;
+    this.addWaiting(-need.places, need.isInLine);
     if (need.starts > 0) this.#counted = { ...this.#counted, hour: addTo(this.#counted.hour, toBucket(HOUR_WINDOW, now)) };
   }
 
@@ -193,8 +210,20 @@ export class BudgetAccount {
     this.#counted = { ...this.#counted, day };
   }
 
-  addWaiting(count: number): void {
+  /** Counts runs that begin to wait, or end to. */
+  addWaiting(count: number, isInLine: boolean): void {
     this.#since.waiting += count;
+    if (isInLine) this.#since.inLine += count;
+  }
+
+  /** A run that was in line waits for a model. */
+  leaveLine(): void {
+    this.#since.inLine--;
+  }
+
+  /** A run that was not parked before is. */
+  park(): void {
+    this.#since.parked++;
   }
 
   get waiting(): number {
@@ -206,33 +235,46 @@ export class BudgetAccount {
     const before = { ...this.#since };
     return (counted) => {
       this.#counted = counted;
-      this.#since = { running: this.#since.running - before.running, waiting: this.#since.waiting - before.waiting };
+      this.#since = {
+        running: this.#since.running - before.running,
+        waiting: this.#since.waiting - before.waiting,
+        parked: this.#since.parked - before.parked,
+        inLine: this.#since.inLine - before.inLine,
+      };
+      this.#parkedBefore = Math.max(0, this.#parkedBefore - before.parked);
     };
   }
 
-  /** Predicts what a run finds when all have started that wait now. */
+  /** Predicts what a run finds when all have started that are in line now. */
   predict(now: Ms): BudgetUsage {
     const { starts: perHour, tokens, micros } = this.#limits;
     const { hour, day, running } = this.#counted;
+    const ahead = this.#counted.inLine + this.#since.inLine;
     return {
-      starts: sumStarts(hour, now) + this.waiting,
-      nextStartAt: perHour === undefined ? undefined : forecastStart(hour, perHour, this.waiting, now),
+      starts: sumStarts(hour, now) + ahead,
+      nextStartAt: perHour === undefined ? undefined : forecastStart(hour, perHour, ahead, now),
       tokens: sumDay(day, "tokens", now),
       tokensFreeAt: tokens === undefined ? undefined : findDayFree(day, "tokens", tokens, now),
       costUsd: sumDay(day, "micros", now) / MICRO,
       costFreeAt: micros === undefined ? undefined : findDayFree(day, "micros", micros, now),
-      busy: running + this.#since.running + this.waiting,
+      busy: running + this.#since.running + ahead,
       isQueued: false,
     };
   }
 
-  /** What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. */
-  refuse(missing: ReadonlySet<Resource>, now: Ms): BudgetUsage {
+  /**
+   * What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. `behind`: the
+   * runs behind it, if it is parked already; one that is not is behind all that are.
+   */
+  refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): BudgetUsage {
     const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
-    const { hour, day, parked } = this.#counted;
+    const { hour, day } = this.#counted;
     const later = (at: Ms | undefined): Ms | undefined => (at !== undefined && at > now ? at : undefined);
     // What others have borrowed, or what is about to start, is as good as started.
-    const ahead = parked + Math.max(0, perHour - sumStarts(hour, now));
+    const taken = Math.max(0, perHour - sumStarts(hour, now));
+    const before = Math.max(0, this.#counted.parked + this.#since.parked - 1 - behind);
+    // Runs that are about to start count as parked still.
+    const ahead = behind < 0 ? before + taken : Math.max(before, taken);
     return {
       starts: missing.has("starts") ? perHour : 0,
       nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, ahead, now)) : undefined,

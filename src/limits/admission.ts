@@ -1,17 +1,26 @@
 import { safeError } from "../core/errors.ts";
-import { type Counted, countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, type RunRecord } from "../store/types.ts";
-import type { BudgetAccount, Need } from "./account.ts";
+import {
+  type Counted,
+  countUsedTokens,
+  isInLine,
+  MICRO,
+  type Ms,
+  type ParkedByLimit,
+  type Resource,
+  type RunRecord,
+  WAITING,
+} from "../store/types.ts";
+import { type BudgetAccount, type Need, toNeed } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { findFull } from "./budgets.ts";
 import { fullFailure } from "./limit-text.ts";
-import { findMissing, Loans } from "./loans.ts";
+import { findMissing, Loans, type Missing } from "./loans.ts";
 import { createNotices } from "./notices.ts";
-import { decide } from "./policy.ts";
 import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
+import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, ReleasedRun, RunSpend } from "./types.ts";
 
 const TICK_MS = 1000;
 /** Ticks between looks for parked runs that no commit of this gateway reported, and between those for counters of times that are over. */
@@ -29,9 +38,6 @@ interface Active {
 
 const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): boolean =>
   status === "parked" && parked?.reason !== "provider";
-
-/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
-const toNeed = ({ attempts, status }: RunRecord): Need => ({ starts: attempts === 0 ? 1 : 0, places: status === "running" ? 0 : 1 });
 
 class LimitAdmission implements Admission {
   readonly #deps: AdmissionDeps;
@@ -99,9 +105,10 @@ class LimitAdmission implements Admission {
       if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
       const parked = join ? undefined : this.#prediction.of(budgets, now);
       const accounts = this.#loans.of(budgets);
-      for (const account of accounts) account.addWaiting(1);
+      const isInLine = !join;
+      for (const account of accounts) account.addWaiting(1, isInLine);
       settles.push((accepted) => {
-        if (!accepted) for (const account of accounts) account.addWaiting(-1);
+        if (!accepted) for (const account of accounts) account.addWaiting(-1, isInLine);
         else if (parked) this.#hold(parked, now);
       });
       return join?.placement ?? (parked ? { state: "parked", parked } : QUEUED_PLACEMENT);
@@ -113,9 +120,9 @@ class LimitAdmission implements Admission {
     const budgets = this.#getBudgets(mapping);
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
-    if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1);
+    if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1, false);
     const parked = this.#prediction.of(budgets, now);
-    for (const account of this.#loans.of(budgets)) account.addWaiting(1);
+    for (const account of this.#loans.of(budgets)) account.addWaiting(1, true);
     if (parked) this.#hold(parked, now);
     return parked;
   }
@@ -128,7 +135,7 @@ class LimitAdmission implements Admission {
     const accounts = this.#loans.of(budgets);
     const need = toNeed(run);
     if (need.starts + need.places > 0 && !isReleased(run) && accounts.some(({ short }) => short.size > 0)) {
-      const parked = this.#park(budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
+      const parked = this.#park(run, budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
       if (parked) return parked;
     }
     if (this.#take(run, accounts, need, now)) return undefined;
@@ -150,23 +157,16 @@ class LimitAdmission implements Admission {
       if (this.#take(run, accounts, need, now)) return undefined;
       const missing = findMissing(accounts, need, now) ?? new Map<string, Set<Resource>>();
       for (const account of accounts) for (const name of missing.get(account.scope) ?? []) account.short.add(name);
-      return this.#park(budgets, missing, now);
+      return this.#park(run, budgets, missing, now);
     });
   }
 
-  #park(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
-    const reason = this.#explain(budgets, missing, now);
-    if (reason) this.#hold(reason, now);
+  #park(run: RunRecord, budgets: readonly Budget[], missing: Missing, now: Ms): ParkedByLimit | undefined {
+    const reason = this.#loans.explain(budgets, missing, now);
+    if (!reason) return undefined;
+    this.#hold(reason, now);
+    if (!isReleased(run)) for (const account of this.#loans.of(budgets)) account.park();
     return reason;
-  }
-
-  /** Why a run has to wait that lacks so much. */
-  #explain(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
-    const usage = this.#loans
-      .of(budgets)
-      .map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
-    const decision = decide(new Map(usage), budgets, now);
-    return decision.start ? undefined : decision.reason;
   }
 
   started(runId: string): void {
@@ -176,7 +176,7 @@ class LimitAdmission implements Admission {
     for (const account of active.accounts) account.started(active.need, this.#deps.clock.now());
   }
 
-  release(run: Pick<RunRecord, "id" | "mapping" | "status" | "usage">, { tokens, costUsd = 0, again }: RunSpend): void {
+  release(run: ReleasedRun, { tokens, costUsd = 0, again }: RunSpend): void {
     const active = this.#active.get(run.id);
     this.#active.delete(run.id);
     const now = this.#deps.clock.now();
@@ -192,8 +192,10 @@ class LimitAdmission implements Admission {
       }
     } else if (run.status === "running") {
       for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.left(used, now);
-    } else if (!again && ["parked", "collecting", "queued"].includes(run.status)) {
-      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.addWaiting(-1);
+    } else if (!again && WAITING.includes(run.status)) {
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.addWaiting(-1, isInLine(run));
+    } else if (isInLine(run)) {
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.leaveLine();
     }
     if (this.#mayWait) this.#kick();
   }
@@ -260,13 +262,14 @@ class LimitAdmission implements Admission {
       .finally(() => (this.#releasing = undefined));
   }
 
-  async #explainAll(lanes: readonly string[], short: ReadonlyMap<string, ReadonlySet<Resource>>): Promise<void> {
+  async #explainAll(lanes: readonly string[], short: Missing): Promise<void> {
     const now = this.#deps.clock.now();
     const reasons = lanes.flatMap((lane) => {
-      const reason = this.#explain(this.#getBudgets(toMapping(lane)), short, now);
+      const reason = this.#loans.explain(this.#getBudgets(toMapping(lane)), short, now);
       return reason ? [[lane, reason] as const] : [];
     });
-    await this.#reasons(new Map(reasons), now);
+    const explain = this.#loans.explainParked(short, now);
+    await this.#reasons(new Map(reasons), now, (mapping) => explain(this.#getBudgets(mapping)));
   }
 
   async #releaseAll(): Promise<void> {

@@ -1,11 +1,15 @@
 import type { Clock } from "../core/clock.ts";
-import { type Counted, type Loan, type Resource, type UsageStore } from "../store/types.ts";
+import { type Counted, type Loan, type Ms, type ParkedByLimit, type Resource, type UsageStore } from "../store/types.ts";
 import { BudgetAccount, type Need } from "./account.ts";
+import { decide } from "./policy.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
 /** Another gateway that borrows at this moment is done within so long. */
 const BUSY_MS = 5;
 const MAX_BUSY = 200;
+
+/** What is missing, by scope. */
+export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
 
 /** The accounts of this gateway, and what they borrow: one request to the store at a time, for all runs that wait for it. */
 export class Loans {
@@ -37,6 +41,26 @@ export class Loans {
 
   get all(): readonly BudgetAccount[] {
     return [...this.#accounts.values()];
+  }
+
+  /** Why a run has to wait that lacks so much. `behind`: the parked runs behind it, by scope, if it is parked already. */
+  explain(budgets: readonly Budget[], missing: Missing, now: Ms, behind?: ReadonlyMap<string, number>): ParkedByLimit | undefined {
+    const usage = this.of(budgets).map((account) => {
+      const { scope } = account;
+      return [scope, account.refuse(missing.get(scope) ?? new Set(), now, behind && (behind.get(scope) ?? 0))] as const;
+    });
+    const decision = decide(new Map(usage), budgets, now);
+    return decision.start ? undefined : decision.reason;
+  }
+
+  /** Returns what explains parked runs, the newest first: each is behind those that are asked for after it. */
+  explainParked(missing: Missing, now: Ms): (budgets: readonly Budget[]) => ParkedByLimit | undefined {
+    const behind = new Map<string, number>();
+    return (budgets) => {
+      const reason = this.explain(budgets, missing, now, behind);
+      for (const { scope } of budgets) behind.set(scope, (behind.get(scope) ?? 0) + 1);
+      return reason;
+    };
   }
 
   /** Limits may have changed. Returns the scopes that are new. */

@@ -75,6 +75,9 @@ export interface RunSpend {
   again: boolean;
 }
 
+/** A run as it was before it was executed. */
+export type ReleasedRun = Pick<RunRecord, "id" | "mapping" | "status" | "usage" | "attempts" | "parked">;
+
 /** What may be accepted, what may start, and what has to wait. */
 export interface Admission {
   /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
@@ -85,7 +88,7 @@ export interface Admission {
   start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined>;
   /** The start of a run is on disk. */
   started(runId: string): void;
-  release(run: Pick<RunRecord, "id" | "mapping" | "status" | "usage">, spend: RunSpend): void;
+  release(run: ReleasedRun, spend: RunSpend): void;
   /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
   closeBatch(runId: string, now: Ms): Promise<Ms | undefined>;
   /** No event joins the run any more; all that did are on disk. */

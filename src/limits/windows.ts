@@ -43,7 +43,7 @@ export function findDayFree(day: Counted["day"], name: "tokens" | "micros", limi
 }
 
 /** What a budget has used that is not counted yet. */
-const NOTHING: Counted = { running: 0, waiting: 0, parked: 0, hour: [], day: [] };
+const NOTHING: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
 
 /** Adds up what is counted of a budget, for people to read. */
 export function sumUp({ hour, day, running, waiting }: Counted = NOTHING, now: Ms): BudgetStatus {

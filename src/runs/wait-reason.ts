@@ -1,4 +1,4 @@
-import { ENDED, getJobId, type Ms, type Queue, type RunRecord, type Store } from "../store/types.ts";
+import { ENDED, getJobId, type Ms, PARKED_FROM, type Queue, type RunRecord, type Store } from "../store/types.ts";
 import { findHeartbeatRun } from "./heartbeat.ts";
 
 /** What a run waits for. `until`: when that is over at the latest, or is looked at again. */
@@ -46,7 +46,7 @@ async function findRunId(jobId: string, { store }: WaitDeps): Promise<string> {
 
 /** Returns what a run waits for, and until when. Undefined if it is executed or has ended. */
 export async function findWaitReason(run: RunRecord, deps: WaitDeps): Promise<WaitReason | undefined> {
-  const { status, collect } = run;
+  const { status, collect, parked } = run;
   const { now, queue } = deps;
   if (status === "running" || ENDED.includes(status)) return undefined;
   if (status === "collecting") return collect && { kind: "delay", until: collect.closesAt };
@@ -57,5 +57,8 @@ export async function findWaitReason(run: RunRecord, deps: WaitDeps): Promise<Wa
   const job = (await queue.find("turn", id)) ?? (await queue.find("command", id));
   if (!job || job.held) return undefined;
   if (job.head !== id) return { kind: "session", head: await findRunId(job.head, deps) };
+  // The forecast is over, and the limit has no room yet.
+  if (parked && parked.reason !== "provider" && job.runAt >= PARKED_FROM)
+    return { kind: "limit", scope: parked.scope, limit: parked.limit };
   return job.runAt > now ? { kind: "delay", until: job.runAt } : { kind: "worker" };
 }

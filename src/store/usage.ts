@@ -74,9 +74,11 @@ export const toCounter = (mapping: string): string => `mapping:${mapping}`;
 /** What is counted of one scope. Buckets are in order of time. */
 export interface Counted {
   running: number;
-  /** Accepted and not started; `parked` of them are held back by a limit. */
+  /** Accepted and neither under way nor ended; `parked` of them are held back by a limit. */
   waiting: number;
   parked: number;
+  /** Of those that wait: runs before their first start that wait neither for a model nor for further events of their batch. */
+  inLine: number;
   /** Starts, by `HOUR_WINDOW`. */
   hour: readonly { at: Ms; starts: number }[];
   /** By `DAY_WINDOW`. */
@@ -151,12 +153,21 @@ export interface UsageChange {
   running: number;
   waiting: number;
   parked: number;
+  inLine: number;
   /** What is used up: `places` counts each time that a run takes one. */
   used: Amounts;
 }
 
+/** The counts of `Counted` that change with a run's status. */
+export const RUN_COUNTS = ["running", "waiting", "parked", "inLine"] as const;
+
 type CountedRun = Pick<RunRecord, "id" | "kind" | "status" | "attempts" | "usage" | "mapping" | "parked">;
-const WAITING: readonly string[] = ["parked", "collecting", "queued"];
+/** The statuses of runs that wait for their turn, for a limit, for a model or for the end of their batch. */
+export const WAITING: readonly string[] = ["parked", "collecting", "queued"];
+
+/** Whether a run has not started and may do so as soon as its limits have room and its turn comes. */
+export const isInLine = ({ status, attempts, parked }: Pick<RunRecord, "status" | "attempts" | "parked">): boolean =>
+  attempts === 0 && (status === "queued" || (status === "parked" && parked?.reason !== "provider"));
 
 /** The tokens that a run or a turn has used. */
 export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
@@ -179,9 +190,10 @@ export function countChange(before: CountedRun | undefined, after: CountedRun): 
   };
   const waiting = step(({ status }) => WAITING.includes(status));
   const parked = step(({ status, parked: reason }) => status === "parked" && reason?.reason !== "provider");
-  if ([running, waiting, parked, ...Object.values(used)].every((n) => n === 0)) return undefined;
+  const inLine = step(isInLine);
+  if ([running, waiting, parked, inLine, ...Object.values(used)].every((n) => n === 0)) return undefined;
   const counters = after.mapping === undefined ? [ALL_RUNS] : [ALL_RUNS, toCounter(after.mapping)];
-  return { counters, running, waiting, parked, used };
+  return { counters, running, waiting, parked, inLine, used };
 }
 
 export interface BatchJoin {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/types.ts";
 import { createCli } from "../cli/world.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -16,7 +17,7 @@ const HOUR_MS = 3_600_000;
 let mail: MailWorld;
 let world: World | undefined;
 let dir: string;
-let store: object = {};
+let store: { store?: { url: string } } = {};
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "rouse-wait-"));
   mail = await createMailWorld();
@@ -45,15 +46,16 @@ const MAPPINGS = [
   mapping("free"),
 ];
 
-async function start(options: { maxConcurrent?: number; workers?: boolean } = {}): Promise<World> {
-  const { hooks, agents, ...rest } = mailConfig(mail) as { hooks: object; agents: { defaults: object } };
-  const { maxConcurrent = 4, workers = true } = options;
+async function start(options: { maxConcurrent?: number; workers?: boolean; limits?: object } = {}): Promise<World> {
+  const { hooks, agents, models, ...rest } = mailConfig(mail) as { hooks: object; agents: { defaults: object }; models: object };
+  const { maxConcurrent = 4, workers = true, limits } = options;
   world = await createWorld({
     config: {
       ...rest,
       ...store,
+      models: { ...models, prices: { "local/m": { input: 1000, output: 1000 } } },
       agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent } },
-      hooks: { ...hooks, mappings: MAPPINGS },
+      hooks: { ...hooks, mappings: [...MAPPINGS, ...(limits ? [mapping("daily", { limits })] : [])] },
     },
     files: mailPlugins(mail),
     clock: createShortWaits().clock,
@@ -78,6 +80,18 @@ async function waits(of: World, id: string, kind: string): Promise<{ status: str
   const { runs } = (await of.admin("/admin/v1/runs")).body as { runs: { id: string; waitsFor: object }[] };
   return { status, waitsFor, listed: runs.find((run) => run.id === id)?.waitsFor ?? {} };
 }
+/** Changes the store behind the gateway. */
+async function change(write: Parameters<Store["commit"]>[0]): Promise<void> {
+  const url = store.store?.url ?? `sqlite:${join(dir, ".rouse", "rouse.db")}`;
+  const opened = await openStore({ url, clock: systemClock, log: createLogger("silent") });
+  await opened.store.commit(write);
+  await opened.store.close();
+}
+/** What `rouse doctor` says of limits. */
+const getLimitsCheck = async (of: World): Promise<string> => {
+  const { checks } = (await of.admin("/admin/v1/doctor")).body as { checks: { id: string; message: string }[] };
+  return checks.find(({ id }) => id === "limits")?.message ?? "";
+};
 /** What `rouse runs show` says that a run waits for. */
 async function show(id: string): Promise<string> {
   const cli = await createCli();
@@ -130,10 +144,74 @@ function testReasons(): void {
     const alone = await order(of, "alone");
     expect((await waits(of, alone, "limit")).waitsFor).toEqual({ kind: "limit", scope: "mapping:alone", limit: "concurrent", until: null });
     expect(await show(alone)).toBe("limits.concurrent of mapping:alone");
-    const { checks } = (await of.admin("/admin/v1/doctor")).body as { checks: { id: string; message: string }[] };
-    expect(checks.find(({ id }) => id === "limits")?.message).toMatch(/1 by hooks\.mappings\[1\]\.limits\.runsPerHour \(1 an hour\)/);
+    const check = await getLimitsCheck(of);
+    expect(check).toMatch(/1 by hooks\.mappings\[1\]\.limits\.runsPerHour \(1 an hour\)/);
+    expect(check).toMatch(/1 by hooks\.mappings\[2\]\.limits\.concurrent \(1 at the same time\)/);
     await of.until(async () => (await read(of, running)).status === "running");
     expect((await read(of, running)).waitsFor).toBeNull();
+  });
+
+  it("names a limit without a time once the forecast is over and it still has no room", async () => {
+    const of = await start();
+    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? HOLD : undefined);
+    await order(of, "limited");
+    const id = await order(of, "limited");
+    await of.until(async () => typeof (await read(of, id)).waitsFor?.until === "string");
+    const over = { scope: "mapping:limited", limit: "runsPerHour", until: systemClock.now() - 1000 } as const;
+    await change((tx) => tx.update("run", id, { parked: over }));
+    expect((await read(of, id)).waitsFor).toEqual({ kind: "limit", scope: over.scope, limit: over.limit, until: null });
+    expect(await show(id)).toBe("limits.runsPerHour of mapping:limited");
+  });
+
+  it("gives each run a time of its own when another limit holds it back than the one that parked it", async () => {
+    const of = await start({ limits: { concurrent: 1, runsPerHour: 2 } });
+    let open = (): void => undefined;
+    const gate = new Promise<void>((done) => (open = done));
+    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? gate : undefined);
+    const ids: string[] = [];
+    for (let n = 0; n < 6; n++) ids.push(await order(of, "daily"));
+    for (const id of ids.slice(1)) await waits(of, id, "limit");
+    open();
+    const last = ids.slice(2);
+    await of.until(async () => (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until));
+    const hours = (await Promise.all(last.map((id) => read(of, id)))).map(({ waitsFor }) =>
+      Math.round((Date.parse(waitsFor.until) - Date.now()) / HOUR_MS),
+    );
+    expect(hours).toEqual([1, 1, 2, 2]);
+  });
+
+  it.each([
+    ["spent", { tokensPerDay: 5 }, "tokensPerDay", /1 by hooks\.mappings\[\d\]\.limits\.tokensPerDay \(5 tokens a day\)/],
+    [
+      "paid",
+      { budget: { perDay: "0.001 USD" } },
+      "budget.perDay",
+      /1 by hooks\.mappings\[\d\]\.limits\.budget\.perDay \(0\.001 USD a day\)/,
+    ],
+  ])("names the limit that a day's use has reached, with its time: %s", async (_, limits, limit, check) => {
+    const of = await start({ limits });
+    const first = await order(of, "daily");
+    await of.until(async () => (await read(of, first)).status === "succeeded");
+    const second = await order(of, "daily");
+    await of.until(async () => Boolean((await read(of, second)).parked?.until));
+    const { waitsFor } = await waits(of, second, "limit");
+    expect(waitsFor).toMatchObject({ kind: "limit", scope: "mapping:daily", limit });
+    expect(Date.parse((waitsFor as { until: string }).until) - Date.now()).toBeGreaterThan(23 * HOUR_MS);
+    expect(await getLimitsCheck(of)).toMatch(check);
+  });
+
+  it("names the model whose provider is away", async () => {
+    const of = await start({ workers: false });
+    const id = await order(of, "free");
+    await waits(of, id, "worker");
+    const until = systemClock.now() + HOUR_MS;
+    await change((tx) => {
+      tx.update("run", id, { status: "parked", parked: { reason: "provider", of: "local/m", until } });
+      tx.update("job", "turn", id, until);
+    });
+    const { waitsFor } = await waits(of, id, "breaker");
+    expect(waitsFor).toEqual({ kind: "breaker", of: "local/m", until: new Date(until).toISOString() });
+    expect(await show(id)).toMatch(/^the model local\/m, which is tried again at \d{4}/);
   });
 
   it("says when a batch closes, and when a run is tried again", async () => {
@@ -168,22 +246,6 @@ function testReasons(): void {
 describe("why a run waits, on SQLite", () => {
   beforeEach(() => void (store = {}));
   testReasons();
-
-  it("names the model whose provider is away", async () => {
-    const of = await start({ workers: false });
-    const id = await order(of, "free");
-    await waits(of, id, "worker");
-    const until = systemClock.now() + HOUR_MS;
-    const opened = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
-    await opened.store.commit((tx) => {
-      tx.update("run", id, { status: "parked", parked: { reason: "provider", of: "local/m", until } });
-      tx.update("job", "turn", id, until);
-    });
-    await opened.store.close();
-    const { waitsFor } = await waits(of, id, "breaker");
-    expect(waitsFor).toEqual({ kind: "breaker", of: "local/m", until: new Date(until).toISOString() });
-    expect(await show(id)).toMatch(/^the model local\/m, which is tried again at \d{4}/);
-  });
 });
 
 describePostgres("why a run waits, on PostgreSQL", () => {

@@ -191,6 +191,15 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   UPDATE jobs SET run_at = 8000000000000000, ready = iif(ready IS NULL, NULL, 8000000000000000)
     WHERE kind = 'turn' AND held = 0 AND id IN (SELECT id FROM runs WHERE status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider');
   `,
+  `
+  -- Of the runs that wait, so many have not started and wait neither for a model nor for further events.
+  ALTER TABLE run_counts ADD COLUMN in_line INTEGER NOT NULL DEFAULT 0;
+  CREATE TEMP TABLE lined AS SELECT json_extract(record, '$.mapping') AS mapping FROM runs
+    WHERE json_extract(record, '$.kind') = 'hook' AND json_extract(record, '$.attempts') = 0
+      AND (status = 'queued' OR (status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider'));
+  UPDATE run_counts SET in_line = (SELECT count(*) FROM lined WHERE counter IN ('hooks', 'mapping:' || mapping));
+  DROP TABLE lined;
+  `,
 ];
 
 /**

@@ -6,6 +6,7 @@ import {
   HOUR_WINDOW,
   PARKED_FROM,
   RESOURCES,
+  RUN_COUNTS,
   toBucket,
   type Counted,
   type CountedScope,
@@ -20,17 +21,19 @@ import type { SqliteJobs } from "./jobs.ts";
 import type { SqliteSignals } from "./signals.ts";
 import type { Statements } from "./statements.ts";
 
-const ADD_COUNTS = `INSERT INTO run_counts (counter, running, waiting, parked) VALUES (?, ?, ?, ?)
-  ON CONFLICT (counter) DO UPDATE SET running = running + excluded.running, waiting = waiting + excluded.waiting, parked = parked + excluded.parked`;
+const ADD_COUNTS = `INSERT INTO run_counts (counter, running, waiting, parked, in_line) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (counter) DO UPDATE SET running = running + excluded.running, waiting = waiting + excluded.waiting,
+    parked = parked + excluded.parked, in_line = in_line + excluded.in_line`;
 const ADD_USAGE = `INSERT INTO usage (counter, width, at, starts, tokens, micros) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (counter, width, at) DO UPDATE SET
     starts = starts + excluded.starts, tokens = tokens + excluded.tokens, micros = micros + excluded.micros`;
 
 /** Adds the change of a run to the counters, inside the transaction that changes it. */
-export function writeUsage(sql: Statements, runId: string, { counters, running, waiting, parked, used }: UsageChange, now: Ms): void {
+export function writeUsage(sql: Statements, runId: string, { counters, used, ...counts }: UsageChange, now: Ms): void {
+  const { running, waiting, parked, inLine } = counts;
   const { starts, tokens, micros } = used;
   for (const counter of counters) {
-    if (running !== 0 || waiting !== 0 || parked !== 0) sql.run(ADD_COUNTS, counter, running, waiting, parked);
+    if (RUN_COUNTS.some((name) => counts[name] !== 0)) sql.run(ADD_COUNTS, counter, running, waiting, parked, inLine);
     if (starts > 0) sql.run(ADD_USAGE, counter, HOUR_WINDOW.widthMs, toBucket(HOUR_WINDOW, now), starts, 0, 0);
     if (tokens + micros > 0) sql.run(ADD_USAGE, counter, DAY_WINDOW.widthMs, toBucket(DAY_WINDOW, now), 0, tokens, micros);
   }
@@ -52,13 +55,14 @@ function readBuckets(sql: Statements, counters: string, window: Window, now: Ms)
 
 function readCounted(sql: Statements, { counters }: CountedScope, needs: { hour: boolean; day: boolean }, now: Ms): Counted {
   const names = JSON.stringify(counters);
-  const row = sql.get<Pick<Counted, "running" | "waiting" | "parked">>(
-    `SELECT coalesce(sum(running), 0) AS running, coalesce(sum(waiting), 0) AS waiting, coalesce(sum(parked), 0) AS parked
+  const row = sql.get<Pick<Counted, (typeof RUN_COUNTS)[number]>>(
+    `SELECT coalesce(sum(running), 0) AS running, coalesce(sum(waiting), 0) AS waiting, coalesce(sum(parked), 0) AS parked,
+        coalesce(sum(in_line), 0) AS "inLine"
       FROM run_counts WHERE counter IN (SELECT value FROM json_each(?))`,
     names,
   );
   return {
-    ...(row ?? { running: 0, waiting: 0, parked: 0 }),
+    ...(row ?? { running: 0, waiting: 0, parked: 0, inLine: 0 }),
     hour: needs.hour ? readBuckets(sql, names, HOUR_WINDOW, now) : [],
     day: needs.day ? readBuckets(sql, names, DAY_WINDOW, now) : [],
   };

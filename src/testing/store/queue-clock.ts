@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import type { JobKind } from "../../store/types.ts";
+import { type JobKind, PARKED_FROM, PARKED_UNTIL } from "../../store/types.ts";
 import { until } from "../harness.ts";
-import { event, HOUR, runAction } from "./make.ts";
+import { DAY, event, HOUR, run, runAction } from "./make.ts";
 import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";
 
@@ -77,6 +77,31 @@ function testDelays(stage: Stage): void {
   });
 }
 
+/** What becomes of jobs that a limit holds back. */
+function testParked(stage: Stage): void {
+  const { ids, fetch, enqueue } = createQueueActions(stage);
+
+  it("a job that a limit holds back does not move with the clock, and starts when it is released, in its order", async () => {
+    const { clock } = stage.home;
+    const parked = { scope: "hooks", limit: "concurrent" } as const;
+    for (const id of ["p1", "p2", "p3"]) {
+      await stage.handle.store.commit((tx) => tx.add("run", run({ id, mapping: "shop", status: "parked", parked })));
+      await enqueue([id, { key: id, runAt: PARKED_UNTIL }]);
+    }
+    for (const step of [-HOUR, 3 * HOUR, -DAY]) {
+      clock.set(step);
+      clock.advance(1000);
+      expect(await fetch()).toEqual([]);
+      expect((await stage.handle.queue.find("turn", "p1"))?.runAt).toBeGreaterThanOrEqual(PARKED_FROM);
+    }
+    expect(await stage.handle.usage.lanes()).toEqual({ lanes: [{ mapping: "shop", waits: true, released: 0 }], parked: 3 });
+    expect(await stage.handle.usage.release([{ mapping: "shop", count: 2 }])).toEqual([2]);
+    expect(ids(await fetch())).toEqual(["p1", "p2"]);
+    expect(await stage.handle.usage.release([{ mapping: "shop", count: 2 }])).toEqual([1]);
+    expect(ids(await fetch())).toEqual(["p3"]);
+  });
+}
+
 /** The line of those that may start, and those that join it when their delay is over. */
 function testLine(stage: Stage): void {
   const { ids, fetch, fetchOne, enqueue, complete } = createQueueActions(stage);
@@ -149,6 +174,7 @@ export function testQueueClock(stage: Stage): void {
   describe("the clock", () => {
     testSteps(stage);
     testDelays(stage);
+    testParked(stage);
     testLine(stage);
     testWakeUps(stage);
   });

@@ -4,6 +4,7 @@ import {
   countUsedTokens,
   DAY_WINDOW,
   HOUR_WINDOW,
+  isInLine,
   MICRO,
   PARKED_FROM,
   RESOURCES,
@@ -35,6 +36,7 @@ function count({ runs }: Data, counters: readonly string[], now: Ms): Counted {
     running: countStatus(({ status }) => status === "running"),
     waiting: countStatus(({ status }) => WAITING.includes(status)),
     parked: countStatus(({ status }) => status === "parked"),
+    inLine: countStatus(isInLine),
     hour: own.flatMap(({ startedAt: at }) => (inWindow(at, HOUR_WINDOW) ? [{ at: toBucket(HOUR_WINDOW, at), starts: 1 }] : [])),
     day: own.flatMap((run) => {
       const at = run.endedAt ?? run.startedAt;
