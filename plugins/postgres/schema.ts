@@ -217,6 +217,16 @@ export const MIGRATIONS: readonly string[] = [
     WHERE kind = 'turn' AND holder IS NULL AND id IN (SELECT id FROM runs WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0);
   ${COUNT_RUNS};
   `,
+  `
+  -- Indexes for lists. None of them has rows of work that goes well: accepting writes no index for them.
+  CREATE INDEX events_outcome ON events (outcome, seq) WHERE outcome <> 'accepted';
+  CREATE INDEX runs_status ON runs (status, seq) WHERE status IN ('failed', 'timed_out', 'cancelled');
+  CREATE INDEX runs_failed ON runs (event_id) WHERE status IN ('failed', 'timed_out');
+  CREATE INDEX deliveries_failed ON deliveries (seq) WHERE status IN ('failed', 'no_route');
+  CREATE INDEX deliveries_status ON deliveries (status, seq) WHERE status <> 'delivered';
+  CREATE INDEX approvals_open ON approvals (seq) WHERE state = 'open';
+  CREATE INDEX sessions_origin ON sessions (origin, used, id) WHERE origin <> 'hook';
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

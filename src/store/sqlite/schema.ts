@@ -191,6 +191,14 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   UPDATE jobs SET run_at = 8000000000000000, ready = iif(ready IS NULL, NULL, 8000000000000000)
     WHERE kind = 'turn' AND held = 0 AND id IN (SELECT id FROM runs WHERE status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider');
   `,
+  `
+  -- Indexes for lists. None of them has rows of work that goes well: accepting writes no index for them.
+  CREATE INDEX events_outcome ON events(outcome) WHERE outcome <> 'accepted';
+  CREATE INDEX runs_failed ON runs(event_id) WHERE status IN ('failed', 'timed_out');
+  CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
+  CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
+  CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
+  `,
 ];
 
 /**
