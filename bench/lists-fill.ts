@@ -25,7 +25,7 @@ const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** SQL of a JSON text in which marks are replaced by SQL values. */
 function fill(json: string, values: Record<string, string>): string {
-  return Object.entries(values).reduce((sql, [mark, value]) => `replace(${sql}, '${mark}', ${value})`, quote(json));
+  return Object.entries(values).reduce((sql, [mark, value]) => `replace(${sql}, '${mark}', CAST(${value} AS text))`, quote(json));
 }
 
 const AT = 1_234_567_890_123;
@@ -102,7 +102,7 @@ function sessionSlice(now: number, step: number, { sessionId }: Dialect): string
   const origin = "CASE WHEN i = 1 THEN 'channel' WHEN i % 10 = 0 THEN 'api' ELSE 'hook' END";
   const agent = "CASE WHEN i = 1 THEN 'rare' ELSE 'main' END";
   const at = `${now} - ${DAYS * 86_400_000} + i * 20 * ${step}`;
-  const session = `${agent} || '/' || ${origin} || '/' || i`;
+  const session = `${agent} || '/' || ${origin} || '/key-' || i`;
   return `SELECT ${sessionId === undefined ? "" : `${sessionId.replace("?", session)}, `}${session}, ${agent}, ${origin}, 'key-' || i, 1, ${at}, ${at}`;
 }
 

@@ -46,6 +46,8 @@ export interface Walk {
   index?: string;
   /** What is true of exactly these rows. It repeats the condition of a partial index. */
   where: readonly Condition[];
+  /** The ids of these rows. It is no condition in `where`: SQLite bounds an index by one condition only, which is the window's. */
+  range?: { from: string; below: string };
   /** The rows are those whose ids a column of another table names; `index` and `where` are that table's. */
   through?: { table: string; column: string };
   /** Rows of one window, if they are not as many as the driver's. */
@@ -91,12 +93,9 @@ const indexed = (index: string, conditions: readonly Condition[]): Filter[] =>
 /** Ids consist of digits and small letters: in every collation they lie between their beginning and it with `zzzz`. */
 function byPrefix(table: string, { idPrefix: prefix }: ListQuery): Filter[] {
   if (prefix === undefined) return [];
-  const conditions: Condition[] = [
-    ["id >= ?", prefix],
-    ["id < ?", `${prefix}zzzz`],
-    ["substr(id, 1, length(?)) = ?", prefix, prefix],
-  ];
-  return [{ conditions, walk: { key: ["id"], index: `${table}_id`, where: conditions } }];
+  const conditions: Condition[] = [["substr(id, 1, length(?)) = ?", prefix, prefix]];
+  const range = { from: prefix, below: `${prefix}zzzz` };
+  return [{ conditions, walk: { key: ["id"], index: `${table}_id`, where: conditions, range } }];
 }
 
 const FAILED = "status IN ('failed', 'timed_out')";

@@ -4,6 +4,8 @@ import type { Found, ListQuery, Lists, Ms, SearchedKind, Store } from "./types.t
 
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
 const DISORDER_MS = 3_600_000;
+/** Ids that `newId` makes: they begin with their time. */
+const OWN_ID = /^[a-z]{3}_[0-9a-v]{35}$/;
 
 /** How much one search may look at. */
 export interface SearchLimits {
@@ -76,7 +78,8 @@ class Windows<Q extends ListQuery, T> {
   constructor(source: ListSource, page: Page<Q, T>, query: Q) {
     const filters = page.filters(query, source.json);
     const chosen = filters.find(({ walk }) => walk?.index !== undefined && !source.lacks.has(walk.index));
-    const since: Condition[] = query.since === undefined ? [] : [[`${page.at} >= ?`, query.since]];
+    // The plus keeps this condition from bounding an index in place of the window.
+    const since: Condition[] = query.since === undefined ? [] : [[`+${page.at} >= ?`, query.since]];
     this.#source = source;
     this.#page = page;
     this.#query = query;
@@ -103,23 +106,37 @@ class Windows<Q extends ListQuery, T> {
     const { table, cursor } = this.#page;
     const { before } = this.#query;
     const { session } = this.#source;
+    const { key, index, range } = this.#walk;
+    if (key[0] === "id") {
+      if (range && (before === undefined || before > range.below)) return [range.below];
+      return before === undefined ? [] : [before];
+    }
     if (before !== undefined) {
       const [column, id] = cursor === "session" ? [session.column, session.toKey(before)] : ["id", before];
       const [row] = await this.#source.query<Row>(`SELECT ${this.#key.join(", ")} FROM ${table} WHERE ${column} = ?`, [id]);
-      return row && this.#keyOf(row);
+      return row ? this.#keyOf(row) : this.#startBelowDeleted(before);
     }
-    if (this.#walk.index !== undefined) return [];
+    if (index !== undefined) return [];
     const [newest] = await this.#source.query<{ seq: number }>(`SELECT seq FROM ${table} ORDER BY seq DESC LIMIT 1`, []);
     return newest && [newest.seq + 1];
+  }
+
+  /** A row that was deleted since it was named still has a place: its id tells its time, and older rows have smaller ids. */
+  async #startBelowDeleted(before: string): Promise<Key | undefined> {
+    const { table, cursor } = this.#page;
+    if (cursor !== "id" || !OWN_ID.test(before)) return undefined;
+    const text = `SELECT seq FROM ${table} WHERE id < ? ORDER BY id DESC LIMIT 1`;
+    const [row] = await this.#source.query<{ seq: number }>(text, [before]);
+    return row && [row.seq + 1];
   }
 
   /** Returns the last row of the window below `below`; undefined if the window reaches the oldest row. */
   async end(below: Key): Promise<WindowEnd | undefined> {
     const { at, cursor, table } = this.#page;
-    const { index, where, through, rows = this.#source.window } = this.#walk;
+    const { index, where, through, range, rows = this.#source.window } = this.#walk;
     // Numbers of a table are close together: a step by number is cheaper than counting rows.
     const edge: Condition[] = index === undefined ? [["seq <= ?", Number(below[0]) - rows]] : compare(this.#walkKey, "<", below);
-    const { sql, values } = toWhere([...where, ...edge]);
+    const { sql, values } = toWhere([...where, ...edge, ...compare(this.#walkKey, ">=", range ? [range.from] : [])]);
     const columns = through
       ? `${through.column} AS id, (SELECT ${at} FROM ${table} WHERE id = ${through.column}) AS at`
       : `${[...new Set([...this.#key, cursor])].join(", ")}, ${at} AS at`;
@@ -135,8 +152,9 @@ class Windows<Q extends ListQuery, T> {
   /** Reads the rows of a window that are in the list. */
   async rows(below: Key, end: Key, limit: number): Promise<T[]> {
     const { table, columns, read } = this.#page;
-    const { where, through } = this.#walk;
-    const inside = [...where, ...compare(this.#walkKey, "<", below), ...compare(this.#walkKey, ">=", end)];
+    const { where, through, range } = this.#walk;
+    const from = end.length === 0 && range ? [range.from] : end;
+    const inside = [...where, ...compare(this.#walkKey, "<", below), ...compare(this.#walkKey, ">=", from)];
     const filter = toWhere(through ? [this.#named(through.column, inside), ...this.#rest] : [...inside, ...this.#rest]);
     const text = `SELECT ${columns} FROM ${through ? table : this.#walked} ${filter.sql} ${descending(this.#key)} LIMIT ?`;
     return (await this.#source.query(text, [...filter.values, limit])).map(read);
