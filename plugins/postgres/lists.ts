@@ -35,6 +35,8 @@ export const createSource = (sql: Sql): ListSource => ({
   window: WINDOW,
   json: (name) => `record::json ->> '${name}'`,
   session: { column: "id", toKey: digest },
+  // As a join the planner may read all events first.
+  isAmong: (subquery) => `id = ANY (ARRAY(${subquery}))`,
   lacks: LACKS,
   isNone: (names) => isNone(sql, names),
 });

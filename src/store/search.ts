@@ -32,8 +32,10 @@ export interface ListSource {
   json: JsonField;
   /** The column that identifies a session, and how its value is made from a `sessionId`. */
   session: { column: string; toKey(id: string): Value };
-  /** Renders a table that is to be read by an index, if a statement can say so. */
-  byIndex?(table: string, index: string): string;
+  /** Renders a table that is to be read by an index, or by the number of its rows, if a statement can say so. */
+  byIndex?(table: string, index: string | undefined): string;
+  /** Renders that an id is among those of a subquery, which is read first: it has the rows of one window only. */
+  isAmong(subquery: string): string;
   /** Indexes that this driver does not have. */
   lacks: ReadonlySet<string>;
   /** Whether it is known that there is no row of these names in `counts`. */
@@ -93,7 +95,7 @@ class Windows<Q extends ListQuery, T> {
   get #walked(): string {
     const { index, through } = this.#walk;
     const table = through?.table ?? this.#page.table;
-    return index === undefined ? table : (this.#source.byIndex?.(table, index) ?? table);
+    return this.#source.byIndex?.(table, index) ?? table;
   }
 
   /** Whether each row of the walk is in the list: then one window is enough, however long. */
@@ -163,7 +165,7 @@ class Windows<Q extends ListQuery, T> {
   /** The rows that another table names. */
   #named(column: string, inside: readonly Condition[]): Condition {
     const { sql, values } = toWhere(inside);
-    return [`id IN (SELECT ${column} FROM ${this.#walked} ${sql})`, ...values];
+    return [this.#source.isAmong(`SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
   }
 
   /** Whether no row below the window can be new enough. */
