@@ -20,8 +20,11 @@ async function isNone(sql: Sql, names: readonly string[]): Promise<boolean> {
   return (counted?.n ?? 0) === 0;
 }
 
-/** Keys of sessions may be too long for an index. */
-const LACKS = new Set(["runs_session"]);
+/**
+ * Keys of sessions may be too long for an index. Every delivery changes its status once, which would be a further entry in an
+ * index, and an update that has to write all indexes of the table.
+ */
+const LACKS = new Set(["runs_session", "deliveries_failed", "deliveries_status"]);
 
 /** How lists are read from PostgreSQL. */
 export const createSource = (sql: Sql): ListSource => ({

@@ -222,8 +222,6 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX events_outcome ON events (outcome, seq) WHERE outcome <> 'accepted';
   CREATE INDEX runs_status ON runs (status, seq) WHERE status IN ('failed', 'timed_out', 'cancelled');
   CREATE INDEX runs_failed ON runs (event_id) WHERE status IN ('failed', 'timed_out');
-  CREATE INDEX deliveries_failed ON deliveries (seq) WHERE status IN ('failed', 'no_route');
-  CREATE INDEX deliveries_status ON deliveries (status, seq) WHERE status <> 'delivered';
   CREATE INDEX approvals_open ON approvals (seq) WHERE state = 'open';
   CREATE INDEX sessions_origin ON sessions (origin, used, id) WHERE origin <> 'hook';
   `,

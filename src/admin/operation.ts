@@ -1,5 +1,5 @@
 import { RouseError, type Failure } from "../core/errors.ts";
-import type { Found, Lists, SearchedKind, Store } from "../store/types.ts";
+import type { SearchResult, Lists, SearchedKind, Store } from "../store/types.ts";
 
 /**
  * Returns a result that is good.
@@ -54,7 +54,7 @@ export async function searchPage<K extends SearchedKind>(
   query: PageQuery<Lists[K]["of"]>,
   nameOf: (row: Lists[K]["is"]) => string,
 ): Promise<{ rows: Lists[K]["is"][]; next: string | null; searchedTo: string | null }> {
-  let stopped: Found<unknown>["stopped"];
+  let stopped: SearchResult<unknown>["stopped"];
   const page = await readPage(
     query,
     async (asked) => {

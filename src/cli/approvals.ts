@@ -5,7 +5,7 @@ import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
-import { searchPage } from "./search.ts";
+import { readListPage } from "./search.ts";
 import { cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
@@ -26,7 +26,7 @@ async function list({ run: runId, all, ...options }: ListOptions, io: CliIo): Pr
   const { since, limit, before } = options;
   const state = all ? undefined : "open";
   const answer = await connected(options, io, ({ api }) =>
-    searchPage(
+    readListPage(
       io,
       { before, limit },
       (page) => read(api.approvals.$get({ query: { state, runId, since, ...page } })),

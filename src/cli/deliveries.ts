@@ -7,7 +7,7 @@ import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printJson, printMore, printTable } from "./print.ts";
-import { searchPage } from "./search.ts";
+import { readListPage } from "./search.ts";
 import { cell, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
@@ -19,7 +19,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { status, channel, since, limit } = options;
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "deliveries", options.before));
-    return searchPage(
+    return readListPage(
       io,
       { before, limit },
       (page) => read(to.api.deliveries.$get({ query: { status, channel, since, ...page } })),

@@ -9,7 +9,7 @@ import { EXIT, type CliIo } from "./io.ts";
 import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
-import { searchPage } from "./search.ts";
+import { readListPage } from "./search.ts";
 import { bytes, cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
@@ -37,7 +37,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "events", options.before));
     const filters = { ...ownOptions(options), failed: options.failed ? "1" : undefined };
-    return searchPage(
+    return readListPage(
       io,
       { before, limit: options.limit },
       (page) => read(to.api.events.$get({ query: { ...filters, ...page } })),

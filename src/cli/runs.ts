@@ -6,7 +6,7 @@ import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
-import { searchPage } from "./search.ts";
+import { readListPage } from "./search.ts";
 import { cell, localTime, renderDuration, shortTime } from "./text.ts";
 import { renderCost } from "./usage.ts";
 
@@ -21,7 +21,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const eventId = options.event && (await resolveId(to, "events", options.event));
     const before = options.before && (await resolveId(to, "runs", options.before));
-    return searchPage(
+    return readListPage(
       io,
       { before, limit },
       (page) => read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, ...page } })),

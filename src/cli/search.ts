@@ -20,9 +20,9 @@ const DEFAULT_LIMIT = 50;
 
 /**
  * Reads one page of a list. While the gateway ends the search before the page is full, it is continued, with a line of progress
- * on a terminal. After Ctrl-C the answer has what was found until then.
+ * on a terminal. After Ctrl-C the answer has the rows that were found before it.
  */
-export async function searchPage<Answer extends SearchAnswer>(
+export async function readListPage<Answer extends SearchAnswer>(
   io: CliIo,
   { before, limit }: PageQuery,
   ask: (query: PageQuery) => Promise<Answer>,

@@ -5,7 +5,7 @@ import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
-import { searchPage } from "./search.ts";
+import { readListPage } from "./search.ts";
 import { member } from "./settings.ts";
 import { cell, localTime, shortTime } from "./text.ts";
 
@@ -21,7 +21,7 @@ type ListOptions = PageOptions & Pick<RefOptions, "agent" | "origin">;
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { before, limit, ...filters } = ownOptions(options);
   const answer = await connected(options, io, ({ api }) =>
-    searchPage(
+    readListPage(
       io,
       { before, limit },
       (page) => read(api.sessions.$get({ query: { ...filters, ...page } })),

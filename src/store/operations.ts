@@ -74,7 +74,7 @@ export interface ListQuery {
 }
 
 /** What a search has found. */
-export interface Found<T> {
+export interface SearchResult<T> {
   rows: T[];
   /**
    * Set if the search ended before the list was full or all rows had been looked at. `before`: of the query that continues it.

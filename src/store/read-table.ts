@@ -25,27 +25,27 @@ export const toReads = (table: ReadTable): Pick<Store, "get" | "list"> => ({
 });
 
 /** A condition: SQL with a `?` for each of its values. */
-export type Condition = readonly [sql: string, ...values: (string | number | Uint8Array)[]];
+export type SqlCondition = readonly [sql: string, ...values: (string | number | Uint8Array)[]];
 /** Renders a field of a row's record as SQL: how to read JSON is the driver's. */
 export type JsonField = (name: string) => string;
 
 /** `column = value`, if there is a value. */
-const is = (column: string, value: string | undefined): Condition[] => (value === undefined ? [] : [[`${column} = ?`, value]]);
+const is = (column: string, value: string | undefined): SqlCondition[] => (value === undefined ? [] : [[`${column} = ?`, value]]);
 
 /** `field` is one of `values`, if there is a list. */
-const isOneOf = (field: string, values: readonly string[] | undefined): Condition[] => {
+const isOneOf = (field: string, values: readonly string[] | undefined): SqlCondition[] => {
   if (values === undefined) return [];
   return values.length === 0 ? [["1 = 0"]] : [[`${field} IN (${values.map(() => "?").join(", ")})`, ...values]];
 };
 
 /** The rows that a list goes through, from the newest to the oldest. Which of them are in the list, further conditions say. */
-export interface Walk {
+export interface ListWalk {
   /** The columns of the order; `$session` is the driver's key of a session. */
   key: readonly ["seq"] | readonly ["id"] | readonly ["used", "$session"];
   /** The index that has these rows in this order; without one, the walk is over all rows of the table. */
   index?: string;
   /** What is true of exactly these rows. It repeats the condition of a partial index. */
-  where: readonly Condition[];
+  where: readonly SqlCondition[];
   /** The ids of these rows. It is no condition in `where`: SQLite bounds an index by one condition only, which is the window's. */
   range?: { from: string; below: string };
   /** The rows are those whose ids a column of another table names; `index` and `where` are that table's. */
@@ -56,9 +56,9 @@ export interface Walk {
 
 /** A filter that a query has. */
 interface Filter {
-  conditions: readonly Condition[];
+  conditions: readonly SqlCondition[];
   /** How to go through the rows that it leaves, if an index has them in order. */
-  walk?: Walk;
+  walk?: ListWalk;
 }
 
 /** A table whose rows are in order of time, and how pages of it are read. */
@@ -70,7 +70,7 @@ export interface Page<Q, T> {
   /** The column by which a caller names a row as `before`. */
   cursor: "id" | "session";
   /** All rows. */
-  walk: Walk;
+  walk: ListWalk;
   /** The filters of a query. An index of the first that has one is used, so those that leave fewer rows come first. */
   filters(query: Q, json: JsonField): Filter[];
   /** The names in `counts` of the states that a query asks for; undefined if it asks for all. No row is looked for if their sum is 0. */
@@ -81,26 +81,26 @@ export interface Page<Q, T> {
 const named = (kind: string, state: string | undefined): readonly string[] | undefined =>
   state === undefined ? undefined : [`${kind}.${state}`];
 
-const WHOLE_TABLE: Walk = { key: ["seq"], where: [] };
+const WHOLE_TABLE: ListWalk = { key: ["seq"], where: [] };
 
 /** A filter without an index. */
-const scan = (conditions: readonly Condition[]): Filter[] => (conditions.length === 0 ? [] : [{ conditions }]);
+const scan = (conditions: readonly SqlCondition[]): Filter[] => (conditions.length === 0 ? [] : [{ conditions }]);
 
 /** A filter whose rows an index has by number. */
-const indexed = (index: string, conditions: readonly Condition[]): Filter[] =>
+const indexed = (index: string, conditions: readonly SqlCondition[]): Filter[] =>
   conditions.length === 0 ? [] : [{ conditions, walk: { key: ["seq"], index, where: conditions } }];
 
 /** Ids consist of digits and small letters: in every collation they lie between their beginning and it with `zzzz`. */
 function byPrefix(table: string, { idPrefix: prefix }: ListQuery): Filter[] {
   if (prefix === undefined) return [];
-  const conditions: Condition[] = [["substr(id, 1, length(?)) = ?", prefix, prefix]];
+  const conditions: SqlCondition[] = [["substr(id, 1, length(?)) = ?", prefix, prefix]];
   const range = { from: prefix, below: `${prefix}zzzz` };
   return [{ conditions, walk: { key: ["id"], index: `${table}_id`, where: conditions, range } }];
 }
 
 const FAILED = "status IN ('failed', 'timed_out')";
 /** Ids of events are in order of time, as their numbers are, and runs name events by them. */
-const BY_FAILED_RUNS: Walk = {
+const BY_FAILED_RUNS: ListWalk = {
   key: ["id"],
   index: "runs_failed",
   where: [[FAILED], ["event_id IS NOT NULL"]],
@@ -134,13 +134,13 @@ function byDeliveryStatus(status: string | undefined): Filter[] {
     : indexed("deliveries_status", [["status <> 'delivered'"], ...conditions]);
 }
 
-const SESSIONS: Walk = { key: ["used", "$session"], index: "sessions_used", where: [] };
+const SESSIONS: ListWalk = { key: ["used", "$session"], index: "sessions_used", where: [] };
 
 /** Sessions of hooks are many, and each run of one would change the index. */
 function byOrigin(origin: string | undefined): Filter[] {
   const conditions = is("origin", origin);
   if (origin === undefined || origin === "hook") return scan(conditions);
-  const where: Condition[] = [["origin <> 'hook'"], ...conditions];
+  const where: SqlCondition[] = [["origin <> 'hook'"], ...conditions];
   return [{ conditions, walk: { key: SESSIONS.key, index: "sessions_origin", where } }];
 }
 

@@ -1,6 +1,6 @@
 import { getListLimit } from "./list-limit.ts";
-import { PAGES, type Condition, type JsonField, type Page, type ReadTable, type Walk } from "./read-table.ts";
-import type { Found, ListQuery, Lists, Ms, SearchedKind, Store } from "./types.ts";
+import { PAGES, type SqlCondition, type JsonField, type Page, type ReadTable, type ListWalk } from "./read-table.ts";
+import type { SearchResult, ListQuery, Lists, Ms, SearchedKind, Store } from "./types.ts";
 
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
 const DISORDER_MS = 3_600_000;
@@ -51,7 +51,7 @@ interface WindowEnd {
   at: Ms | null;
 }
 
-function toWhere(conditions: readonly Condition[]): { sql: string; values: Value[] } {
+function toWhere(conditions: readonly SqlCondition[]): { sql: string; values: Value[] } {
   const sql = conditions.map(([text]) => text).join(" AND ");
   return { sql: sql === "" ? "" : `WHERE ${sql}`, values: conditions.flatMap(([, ...values]) => values) };
 }
@@ -59,7 +59,7 @@ function toWhere(conditions: readonly Condition[]): { sql: string; values: Value
 const descending = (columns: readonly string[]): string => `ORDER BY ${columns.map((column) => `${column} DESC`).join(", ")}`;
 
 /** `(a, b) < (?, ?)`; true of all rows if the key is empty. */
-function compare(columns: readonly string[], operator: "<" | ">=", key: Key): Condition[] {
+function compare(columns: readonly string[], operator: "<" | ">=", key: Key): SqlCondition[] {
   if (key.length === 0) return [];
   const [left, right] = [columns.join(", "), columns.map(() => "?").join(", ")];
   return [columns.length === 1 ? [`${left} ${operator} ${right}`, ...key] : [`(${left}) ${operator} (${right})`, ...key]];
@@ -70,18 +70,18 @@ class Windows<Q extends ListQuery, T> {
   readonly #source: ListSource;
   readonly #page: Page<Q, T>;
   readonly #query: Q;
-  readonly #walk: Walk;
+  readonly #walk: ListWalk;
   /** The columns of the order. */
   readonly #key: readonly string[];
   /** These columns in the table that the walk goes through. */
   readonly #walkKey: readonly string[];
-  readonly #rest: readonly Condition[];
+  readonly #rest: readonly SqlCondition[];
 
   constructor(source: ListSource, page: Page<Q, T>, query: Q) {
     const filters = page.filters(query, source.json);
     const chosen = filters.find(({ walk }) => walk?.index !== undefined && !source.lacks.has(walk.index));
     // The plus keeps this condition from bounding an index in place of the window.
-    const since: Condition[] = query.since === undefined ? [] : [[`+${page.at} >= ?`, query.since]];
+    const since: SqlCondition[] = query.since === undefined ? [] : [[`+${page.at} >= ?`, query.since]];
     this.#source = source;
     this.#page = page;
     this.#query = query;
@@ -137,7 +137,7 @@ class Windows<Q extends ListQuery, T> {
     const { at, cursor, table } = this.#page;
     const { index, where, through, range, rows = this.#source.window } = this.#walk;
     // Numbers of a table are close together: a step by number is cheaper than counting rows.
-    const edge: Condition[] = index === undefined ? [["seq <= ?", Number(below[0]) - rows]] : compare(this.#walkKey, "<", below);
+    const edge: SqlCondition[] = index === undefined ? [["seq <= ?", Number(below[0]) - rows]] : compare(this.#walkKey, "<", below);
     const { sql, values } = toWhere([...where, ...edge, ...compare(this.#walkKey, ">=", range ? [range.from] : [])]);
     const columns = through
       ? `${through.column} AS id, (SELECT ${at} FROM ${table} WHERE id = ${through.column}) AS at`
@@ -163,7 +163,7 @@ class Windows<Q extends ListQuery, T> {
   }
 
   /** The rows that another table names. */
-  #named(column: string, inside: readonly Condition[]): Condition {
+  #named(column: string, inside: readonly SqlCondition[]): SqlCondition {
     const { sql, values } = toWhere(inside);
     return [this.#source.isAmong(`SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
   }
@@ -176,7 +176,7 @@ class Windows<Q extends ListQuery, T> {
 }
 
 /**
- * Looks for rows, newest first, window by window. What an index finds is there at once; other filters look at row after row. A
+ * Looks for rows, newest first, window by window. What an index finds is there immediately; other filters look at row after row. A
  * search that has used up its limits says in `stopped` how far it came: the next one starts there.
  */
 export async function search<Q extends ListQuery, T>(
@@ -184,7 +184,7 @@ export async function search<Q extends ListQuery, T>(
   page: Page<Q, T>,
   query: Q,
   limits: SearchLimits,
-): Promise<Found<T>> {
+): Promise<SearchResult<T>> {
   const limit = getListLimit(query);
   const names = page.counted(query);
   const rows: T[] = [];
