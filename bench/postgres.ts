@@ -41,15 +41,15 @@ export async function hasPostgres(): Promise<boolean> {
   }
 }
 
-/** A schema of this run's own. */
-export async function withSchema<T>(work: (url: string) => Promise<T>): Promise<T> {
+/** A schema of this run's own; `keep` leaves it in the database. */
+export async function withSchema<T>(work: (url: string) => Promise<T>, keep = false): Promise<T> {
   const schema = `bench_${randomBytes(6).toString("hex")}`;
   const url = address();
   url.searchParams.set("schema", schema);
   try {
     return await work(url.href);
   } finally {
-    await query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`);
+    if (!keep) await query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`);
   }
 }
 

@@ -1,6 +1,6 @@
 import {
   type Collected,
-  getListLimit,
+  createSearches,
   type Lists,
   type Ms,
   type Page,
@@ -8,7 +8,6 @@ import {
   parseRecord,
   readSteps,
   sessionId,
-  type SessionRow,
   type Store,
   toLastRoute,
   toReads,
@@ -23,27 +22,10 @@ import { readCounts } from "./counts.ts";
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { readDedupeRecords } from "./keys.ts";
-import { listNewest, sumUsage } from "./lists.ts";
+import { createSource, sumUsage } from "./lists.ts";
 
 const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
 const HOOK_SESSIONS = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2 ORDER BY used DESC`;
-
-type SessionQuery = Lists["sessions"]["of"];
-
-async function sessions(db: Db, query: SessionQuery): Promise<SessionRow[]> {
-  const start =
-    query.before === undefined
-      ? []
-      : await db.query<{ used: Ms; id: Buffer }>("SELECT used, id FROM sessions WHERE id = $1", [digest(query.before)]);
-  if (query.before !== undefined && start.length === 0) return [];
-  return db.query<SessionRow>(
-    `SELECT ${SESSION} FROM sessions
-      WHERE used <= $1 AND ($2::bytea IS NULL OR (used, id) < ($1, $2)) AND used >= $3
-        AND ($4::text IS NULL OR origin = $4) AND ($5::text IS NULL OR agent = $5)
-      ORDER BY used DESC, id DESC LIMIT $6`,
-    [start[0]?.used ?? Number.MAX_SAFE_INTEGER, start[0]?.id, query.since ?? 0, query.origin, query.agentId, getListLimit(query)],
-  );
-}
 
 const NEWEST_CHECKPOINT = "SELECT seq, record FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
 
@@ -58,14 +40,16 @@ async function readTurns(
 }
 
 /** The reading side over PostgreSQL. */
-export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> {
+export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "search" | "counts"> {
   const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> =>
     (await db.query<Row>(text, [value])).map(read)[0];
   const all = async <Row, T>(text: string, values: readonly unknown[], read: (row: Row) => T): Promise<T[]> =>
     (await db.query<Row>(text, values)).map(read);
   const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): Promise<T | undefined> =>
     first(`SELECT ${columns} FROM ${table} WHERE id = $1`, id, read);
+  const { lists, search } = createSearches(createSource(db));
   return {
+    search,
     async findDuplicates(keys) {
       if (keys.length === 0) return [];
       const ids = keys.map(({ scope, key }) => digest(scope, key));
@@ -88,12 +72,8 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         toolResult: (id) => first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
       },
       list: {
-        events: (query) => listNewest(db, PAGES.events, query),
-        runs: (query) => listNewest(db, PAGES.runs, query),
+        ...lists,
         usage: (query) => sumUsage(db, query),
-        deliveries: (query) => listNewest(db, PAGES.deliveries, query),
-        systemEvents: (query) => listNewest(db, PAGES.systemEvents, query),
-        sessions: async (query) => (await sessions(db, query)).map(toSession),
         turns: (query) => readTurns(db, query),
         queuedSystemEvents({ agentId, limit }) {
           const { columns, read } = PAGES.systemEvents;
@@ -110,7 +90,6 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
           return all(text, [agentId], toLastRoute);
         },
         steps: async (runId) => toSteps(await db.query(readSteps("$1"), [runId])),
-        approvals: (query) => listNewest(db, PAGES.approvals, query),
       },
     }),
   };

@@ -223,6 +223,14 @@ export const MIGRATIONS: readonly string[] = [
   ${COUNT_RUNS};
   `,
   PARTITIONS,
+  `
+  -- Indexes for lists. None of them has rows of work that goes well: accepting writes no index for them.
+  CREATE INDEX events_outcome ON events (outcome, seq) WHERE outcome <> 'accepted';
+  CREATE INDEX runs_status ON runs (status, seq) WHERE status IN ('failed', 'timed_out', 'cancelled');
+  CREATE INDEX runs_failed ON runs (event_id) WHERE status IN ('failed', 'timed_out');
+  CREATE INDEX approvals_open ON approvals (seq) WHERE state = 'open';
+  CREATE INDEX sessions_origin ON sessions (origin, used, id) WHERE origin <> 'hook';
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

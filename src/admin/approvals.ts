@@ -2,7 +2,7 @@ import { getVerdicts, type Approvals } from "../approvals/approvals.ts";
 import { buildRule, renderRule, type ApprovalRule } from "../approvals/rules.ts";
 import { OPERATOR } from "../config/schema/tools.ts";
 import type { ApprovalRecord, Lists, Verdict } from "../store/types.ts";
-import { byId, found, readPage, unwrap, type PageQuery } from "./operation.ts";
+import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
 
@@ -42,9 +42,9 @@ const getApproval = async (approvals: Approvals, idOrCode: string): Promise<Appr
   found(await approvals.get(idOrCode), "there is no approval with this id or code");
 
 /** Lists approvals, newest first. */
-export async function listApprovals({ approvals }: AdminDeps, query: PageQuery<Lists["approvals"]["of"]>) {
-  const { rows, next } = await readPage(query, (page) => approvals.list(page), byId);
-  return { approvals: rows.map(approvalView), next };
+export async function listApprovals({ store }: AdminDeps, query: PageQuery<Lists["approvals"]["of"]>) {
+  const { rows, ...page } = await searchPage(store, "approvals", query, byId);
+  return { approvals: rows.map(approvalView), ...page };
 }
 
 /** @throws RouseError `not_found` */

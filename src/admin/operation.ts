@@ -1,4 +1,5 @@
 import { RouseError, type Failure } from "../core/errors.ts";
+import type { SearchResult, Lists, SearchedKind, Store } from "../store/types.ts";
 
 /**
  * Returns a result that is good.
@@ -41,6 +42,32 @@ export async function readPage<Q extends { limit: number }, T>(
   const rows = all.slice(0, query.limit);
   const last = all.length > query.limit ? rows.at(-1) : undefined;
   return { rows, next: last === undefined ? null : nameOf(last) };
+}
+
+/**
+ * Searches a page of a list. With a filter that has no index a search may end before the page is full: then `searchedTo` is the
+ * time up to which it looked (ISO 8601), and a search with `before: next` continues it.
+ */
+export async function searchPage<K extends SearchedKind>(
+  store: Pick<Store, "list" | "search">,
+  kind: K,
+  query: PageQuery<Lists[K]["of"]>,
+  nameOf: (row: Lists[K]["is"]) => string,
+): Promise<{ rows: Lists[K]["is"][]; next: string | null; searchedTo: string | null }> {
+  let stopped: SearchResult<unknown>["stopped"];
+  const page = await readPage(
+    query,
+    async (asked) => {
+      const of = asked as Lists[K]["of"];
+      if (!store.search) return store.list(kind, of);
+      const found = await store.search(kind, of);
+      ({ stopped } = found);
+      return found.rows;
+    },
+    nameOf,
+  );
+  if (page.next !== null || !stopped) return { ...page, searchedTo: null };
+  return { rows: page.rows, next: stopped.before, searchedTo: new Date(stopped.at).toISOString() };
 }
 
 /** How most rows are named. */

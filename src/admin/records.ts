@@ -1,6 +1,6 @@
 import type { EventRecord, Lists, RunRecord, Store } from "../store/types.ts";
 import { findWaitReason } from "../runs/wait-reason.ts";
-import { byId, found, readPage, unwrap, type PageQuery } from "./operation.ts";
+import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { deliveryView, eventDetail, eventView, runDetail, runView, stepView, type RunFacts } from "./views.ts";
 
@@ -21,12 +21,8 @@ export async function runStatuses(store: Store, event: EventRecord): Promise<Map
 /** Lists events, newest first. `failed`: those with a run that failed. */
 export async function listEvents({ store }: AdminDeps, query: PageQuery<Lists["events"]["of"]> & { failed?: boolean | undefined }) {
   const { failed, ...filters } = query;
-  const { rows, next } = await readPage(
-    { ...filters, ...(failed ? { failedRuns: true } : {}) },
-    (page) => store.list("events", page),
-    byId,
-  );
-  return { events: rows.map((event) => eventView(event)), next };
+  const { rows, ...page } = await searchPage(store, "events", { ...filters, ...(failed ? { failedRuns: true } : {}) }, byId);
+  return { events: rows.map((event) => eventView(event)), ...page };
 }
 
 /** @throws RouseError `not_found` */
@@ -54,8 +50,8 @@ const toDetail = async (deps: AdminDeps, run: RunRecord) => ({ run: runDetail(ru
 
 /** Lists runs, newest first. */
 export async function listRuns(deps: AdminDeps, query: PageQuery<Lists["runs"]["of"]>) {
-  const { rows, next } = await readPage(query, (page) => deps.store.list("runs", page), byId);
-  return { runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))), next };
+  const { rows, ...page } = await searchPage(deps.store, "runs", query, byId);
+  return { runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))), ...page };
 }
 
 /** @throws RouseError `not_found` */
@@ -92,8 +88,8 @@ export async function changeRun(deps: AdminDeps, operation: "cancel" | "retry", 
 
 /** Lists deliveries, newest first. */
 export async function listDeliveries({ store }: AdminDeps, query: PageQuery<Lists["deliveries"]["of"]>) {
-  const { rows, next } = await readPage(query, (page) => store.list("deliveries", page), byId);
-  return { deliveries: rows.map(deliveryView), next };
+  const { rows, ...page } = await searchPage(store, "deliveries", query, byId);
+  return { deliveries: rows.map(deliveryView), ...page };
 }
 
 /** @throws RouseError `not_found` */

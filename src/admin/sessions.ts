@@ -1,6 +1,6 @@
 import { RouseError } from "../core/errors.ts";
 import { sessionId, type Checkpoint, type Lists, type SessionOrigin, type SessionRef, type TurnRecord } from "../store/types.ts";
-import { readPage, type PageQuery } from "./operation.ts";
+import { readPage, searchPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso, sessionView, unusedSession } from "./views.ts";
 
@@ -49,12 +49,8 @@ export async function listSessions(
   { store }: AdminDeps,
   { agent: agentId, ...query }: PageQuery<Lists["sessions"]["of"]> & { agent?: string | undefined },
 ) {
-  const { rows, next } = await readPage(
-    { ...query, agentId },
-    (page) => store.list("sessions", page),
-    ({ ref }) => sessionId(ref),
-  );
-  return { sessions: rows.map(sessionView), next };
+  const { rows, ...page } = await searchPage(store, "sessions", { ...query, agentId }, ({ ref }) => sessionId(ref));
+  return { sessions: rows.map(sessionView), ...page };
 }
 
 /** What the operator may know of a checkpoint; its summary is the input of its turn. */

@@ -5,6 +5,7 @@ import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { readListPage } from "./search.ts";
 import { cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
@@ -24,9 +25,16 @@ const describeState = ({ decision }: ApprovalView): string => (decision ? `${dec
 async function list({ run: runId, all, ...options }: ListOptions, io: CliIo): Promise<void> {
   const { since, limit, before } = options;
   const state = all ? undefined : "open";
-  const answer = await connected(options, io, ({ api }) => read(api.approvals.$get({ query: { state, runId, since, limit, before } })));
+  const answer = await connected(options, io, ({ api }) =>
+    readListPage(
+      io,
+      { before, limit },
+      (page) => read(api.approvals.$get({ query: { state, runId, since, ...page } })),
+      ({ approvals }) => approvals,
+    ),
+  );
   if (options.json) return printJson(io, answer);
-  const { approvals, next } = answer;
+  const { approvals } = answer;
   const rows = approvals.map((approval) => [
     approval.code,
     shortTime(approval.askedAt, io.now()),
@@ -37,7 +45,7 @@ async function list({ run: runId, all, ...options }: ListOptions, io: CliIo): Pr
     approval.why,
   ]);
   printTable(io, ["CODE", "ASKED", "UNTIL", "AGENT", "TOOL", ...(all ? ["STATE"] : []), "WHY"], rows);
-  printMore(io, `rouse approvals list${all ? " --all" : ""}`, next);
+  printMore(io, `rouse approvals list${all ? " --all" : ""}`, answer);
 }
 
 function printApproval(approval: ApprovalView, io: CliIo): void {

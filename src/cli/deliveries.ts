@@ -7,6 +7,7 @@ import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printJson, printMore, printTable } from "./print.ts";
+import { readListPage } from "./search.ts";
 import { cell, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
@@ -18,10 +19,15 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { status, channel, since, limit } = options;
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "deliveries", options.before));
-    return read(to.api.deliveries.$get({ query: { status, channel, since, limit, before } }));
+    return readListPage(
+      io,
+      { before, limit },
+      (page) => read(to.api.deliveries.$get({ query: { status, channel, since, ...page } })),
+      (page) => page.deliveries,
+    );
   });
   if (options.json) return printJson(io, answer);
-  const { deliveries, next } = answer;
+  const { deliveries } = answer;
   const rows = deliveries.map((delivery) => [
     delivery.id,
     shortTime(delivery.createdAt, io.now()),
@@ -33,7 +39,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     delivery.error ? `${delivery.error.code}: ${delivery.error.message}` : delivery.runId,
   ]);
   printTable(io, ["DELIVERY", "CREATED", "STATUS", "CHANNEL", "TO", "SENT", "TRIES", "RUN OR ERROR"], rows);
-  printMore(io, "rouse deliveries list", next);
+  printMore(io, "rouse deliveries list", answer);
 }
 
 const retryOne = ({ api }: GatewayConnection, id: string) => read(api.deliveries[":id"].retry.$post(withId(id)));

@@ -9,6 +9,7 @@ import { EXIT, type CliIo } from "./io.ts";
 import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
+import { readListPage } from "./search.ts";
 import { bytes, cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
@@ -35,10 +36,16 @@ function describeOutcome(event: EventView): string {
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "events", options.before));
-    return read(to.api.events.$get({ query: { ...ownOptions(options), failed: options.failed ? "1" : undefined, before } }));
+    const filters = { ...ownOptions(options), failed: options.failed ? "1" : undefined };
+    return readListPage(
+      io,
+      { before, limit: options.limit },
+      (page) => read(to.api.events.$get({ query: { ...filters, ...page } })),
+      ({ events }) => events,
+    );
   });
   if (options.json) return printJson(io, answer);
-  const { events, next } = answer;
+  const { events } = answer;
   const rows = events.map((event) => [
     event.id,
     shortTime(event.receivedAt, io.now()),
@@ -48,7 +55,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     describeOutcome(event),
   ]);
   printTable(io, ["EVENT", "RECEIVED", "PATH", "OUTCOME", "MAPPING", "REASON OR WORK"], rows);
-  printMore(io, "rouse events list", next);
+  printMore(io, "rouse events list", answer);
 }
 
 function printEvent(event: EventDetail, io: CliIo): void {

@@ -1,6 +1,7 @@
 import type { DebugNote, EventDebug } from "../core/debug.ts";
 import type { CliIo } from "./io.ts";
-import { cell, fit, printable, shellWord, width } from "./text.ts";
+import type { SearchAnswer } from "./search.ts";
+import { cell, fit, localTime, printable, shellWord, width } from "./text.ts";
 
 const GAP = "  ";
 
@@ -60,7 +61,8 @@ export function printAnsweredBy(io: CliIo, config: string | null, by: string, is
   if (!isJson) io.err(`config: ${config ?? "none: the defaults"} (${by})\n`);
 }
 
-/** Prints how to see the next page, if there is one. */
-export function printMore(io: CliIo, command: string, next: string | null): void {
+/** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
+export function printMore(io: CliIo, command: string, { next, searchedTo }: SearchAnswer): void {
+  if (searchedTo !== null) io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
   if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
 }

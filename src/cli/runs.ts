@@ -6,6 +6,7 @@ import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
+import { readListPage } from "./search.ts";
 import { cell, localTime, renderDuration, shortTime } from "./text.ts";
 import { renderCost } from "./usage.ts";
 
@@ -20,10 +21,15 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const eventId = options.event && (await resolveId(to, "events", options.event));
     const before = options.before && (await resolveId(to, "runs", options.before));
-    return read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, limit, before } }));
+    return readListPage(
+      io,
+      { before, limit },
+      (page) => read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, ...page } })),
+      ({ runs }) => runs,
+    );
   });
   if (options.json) return printJson(io, answer);
-  const { runs, next } = answer;
+  const { runs } = answer;
   const rows = runs.map((run) => [
     run.id,
     shortTime(run.createdAt, io.now()),
@@ -37,7 +43,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
       .join("; waits for "),
   ]);
   printTable(io, ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"], rows);
-  printMore(io, "rouse runs list", next);
+  printMore(io, "rouse runs list", answer);
 }
 
 function recipient(run: RunDetail): string | null {

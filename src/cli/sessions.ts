@@ -5,6 +5,7 @@ import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { readListPage } from "./search.ts";
 import { member } from "./settings.ts";
 import { cell, localTime, shortTime } from "./text.ts";
 
@@ -18,9 +19,17 @@ interface RefOptions extends CommonOptions {
 type ListOptions = PageOptions & Pick<RefOptions, "agent" | "origin">;
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.sessions.$get({ query: ownOptions(options) })));
+  const { before, limit, ...filters } = ownOptions(options);
+  const answer = await connected(options, io, ({ api }) =>
+    readListPage(
+      io,
+      { before, limit },
+      (page) => read(api.sessions.$get({ query: { ...filters, ...page } })),
+      ({ sessions }) => sessions,
+    ),
+  );
   if (options.json) return printJson(io, answer);
-  const { sessions, next } = answer;
+  const { sessions } = answer;
   const rows = sessions.map((session) => [
     session.agentId,
     session.origin,
@@ -31,7 +40,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     session.key,
   ]);
   printTable(io, ["AGENT", "ORIGIN", "TURNS", "LAST USED", "PATH", "CREDENTIAL", "KEY"], rows);
-  printMore(io, "rouse sessions list", next);
+  printMore(io, "rouse sessions list", answer);
 }
 
 /** The words of a model's message: a text, or the texts among its parts; tools by their name. */

@@ -24,18 +24,19 @@ const MAX_SHOWN = 5000;
 async function readNew(
   to: GatewayConnection,
   { path, outcome }: TailOptions,
-  since: string,
+  since: number,
   shown: ReadonlySet<string>,
 ): Promise<EventView[]> {
   const fresh: EventView[] = [];
   let before: string | undefined;
   for (;;) {
-    const query = { path, outcome, since, before, limit: String(PAGE) };
-    const { events, next } = await read(to.api.events.$get({ query }));
+    const query = { path, outcome, since: String(since), before, limit: String(PAGE) };
+    const { events, next, searchedTo } = await read(to.api.events.$get({ query }));
     const unseen = events.filter(({ id }) => !shown.has(id));
     fresh.push(...unseen);
-    // A page with an event that was shown reaches back far enough.
-    if (next === null || unseen.length < events.length) return fresh.toReversed();
+    // A page with an event that was shown reaches back far enough, and so does a search that looked at all since then.
+    const isOver = unseen.length < events.length || (searchedTo !== null && Date.parse(searchedTo) < since);
+    if (next === null || isOver) return fresh.toReversed();
     before = next;
   }
 }
@@ -71,7 +72,7 @@ async function tail(options: TailOptions, io: CliIo): Promise<void> {
     for (const { id } of first.events) shown.add(id);
     show(first.events.slice(0, Number(lines)).toReversed());
     while (!ended.signal.aborted) {
-      show(await readNew(to, options, String(io.now() - LATE_MS), shown));
+      show(await readNew(to, options, io.now() - LATE_MS, shown));
       await sleep(POLL_MS, undefined, { signal: ended.signal }).catch(() => undefined);
     }
   } finally {

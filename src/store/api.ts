@@ -35,4 +35,5 @@ export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
 export * from "./sweep-plan.ts";
 export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";
-export { PAGES, toReads, toWhere, type JsonField, type Page, type ReadTable } from "./read-table.ts";
+export { PAGES, toReads, type JsonField, type Page, type ReadTable } from "./read-table.ts";
+export { createSearches, type ListSource } from "./search.ts";

@@ -73,6 +73,19 @@ export interface ListQuery {
   since?: Ms;
 }
 
+/** What a search has found. */
+export interface SearchResult<T> {
+  rows: T[];
+  /**
+   * Set if the search ended before the list was full or all rows had been looked at. `before`: of the query that continues it.
+   * `at`: the time of the oldest row that was looked at.
+   */
+  stopped?: { before: string; at: Ms };
+}
+
+/** Lists that can be searched. */
+export type SearchedKind = "events" | "runs" | "deliveries" | "systemEvents" | "approvals" | "sessions";
+
 /** Records that are read one by one: what names one, and what it is. */
 export interface Gets {
   event: { of: string; is: EventRecord };
@@ -93,7 +106,7 @@ export interface Lists {
   /** `failed` lists those without a route, too. */
   deliveries: { of: ListQuery & { status?: DeliveryState; channel?: string }; is: DeliveryRecord };
   /** `before` is the `sessionId` of a session. */
-  sessions: { of: ListQuery & { origin?: SessionOrigin; agentId?: string }; is: SessionRecord };
+  sessions: { of: Omit<ListQuery, "idPrefix"> & { origin?: SessionOrigin; agentId?: string }; is: SessionRecord };
   systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
   /** Queued events of an agent's main session, oldest first. */
   queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };

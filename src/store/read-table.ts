@@ -1,5 +1,16 @@
-import { toEvent, toRun, toSystemEvent, parseRecord, type EventRow, type JsonRow, type RunRow, type SystemEventRow } from "./rows.ts";
-import type { ApprovalRecord, DeliveryRecord, Gets, Lists, Store } from "./types.ts";
+import {
+  parseRecord,
+  toEvent,
+  toRun,
+  toSession,
+  toSystemEvent,
+  type EventRow,
+  type JsonRow,
+  type RunRow,
+  type SessionRow,
+  type SystemEventRow,
+} from "./rows.ts";
+import type { ApprovalRecord, DeliveryRecord, Gets, ListQuery, Lists, SearchedKind, Store } from "./types.ts";
 
 /** What a driver does for each kind of record that is read. */
 export interface ReadTable {
@@ -14,26 +25,54 @@ export const toReads = (table: ReadTable): Pick<Store, "get" | "list"> => ({
 });
 
 /** A condition: SQL with a `?` for each of its values. */
-type Condition = readonly [sql: string, ...values: string[]];
+export type SqlCondition = readonly [sql: string, ...values: (string | number | Uint8Array)[]];
 /** Renders a field of a row's record as SQL: how to read JSON is the driver's. */
 export type JsonField = (name: string) => string;
 
 /** `column = value`, if there is a value. */
-const is = (column: string, value: string | undefined): Condition[] => (value === undefined ? [] : [[`${column} = ?`, value]]);
+const is = (column: string, value: string | undefined): SqlCondition[] => (value === undefined ? [] : [[`${column} = ?`, value]]);
 
 /** `field` is one of `values`, if there is a list. */
-const isOneOf = (field: string, values: readonly string[] | undefined): Condition[] => {
+const isOneOf = (field: string, values: readonly string[] | undefined): SqlCondition[] => {
   if (values === undefined) return [];
   return values.length === 0 ? [["1 = 0"]] : [[`${field} IN (${values.map(() => "?").join(", ")})`, ...values]];
 };
+
+/** The rows that a list goes through, from the newest to the oldest. Which of them are in the list, further conditions say. */
+export interface ListWalk {
+  /** The columns of the order; `$session` is the driver's key of a session. */
+  key: readonly ["seq"] | readonly ["id"] | readonly ["used", "$session"];
+  /** The index that has these rows in this order; without one, the walk is over all rows of the table. */
+  index?: string;
+  /** What is true of exactly these rows. It repeats the condition of a partial index. */
+  where: readonly SqlCondition[];
+  /** The ids of these rows. It is no condition in `where`: SQLite bounds an index by one condition only, which is the window's. */
+  range?: { from: string; below: string };
+  /** The rows are those whose ids a column of another table names; `index` and `where` are that table's. */
+  through?: { table: string; column: string };
+  /** Rows of one window, if they are not as many as the driver's. */
+  rows?: number;
+}
+
+/** A filter that a query has. */
+interface Filter {
+  conditions: readonly SqlCondition[];
+  /** How to go through the rows that it leaves, if an index has them in order. */
+  walk?: ListWalk;
+}
 
 /** A table whose rows are in order of time, and how pages of it are read. */
 export interface Page<Q, T> {
   table: string;
   columns: string;
   /** The column of the row's time. */
-  at: "at" | "created";
-  conditions(query: Q, json: JsonField): Condition[];
+  at: "at" | "created" | "used";
+  /** The column by which a caller names a row as `before`. */
+  cursor: "id" | "session";
+  /** All rows. */
+  walk: ListWalk;
+  /** The filters of a query. An index of the first that has one is used, so those that leave fewer rows come first. */
+  filters(query: Q, json: JsonField): Filter[];
   /** The names in `counts` of the states that a query asks for; undefined if it asks for all. No row is looked for if their sum is 0. */
   counted(query: Q): readonly string[] | undefined;
   read(row: unknown): T;
@@ -42,21 +81,82 @@ export interface Page<Q, T> {
 const named = (kind: string, state: string | undefined): readonly string[] | undefined =>
   state === undefined ? undefined : [`${kind}.${state}`];
 
-const FAILED_RUNS = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.status IN ('failed', 'timed_out'))";
-/** Written out, so that a planner knows them for those of the index of open runs. */
-const OPEN = ["parked", "collecting", "queued", "running", "waiting"];
+const WHOLE_TABLE: ListWalk = { key: ["seq"], where: [] };
+
+/** A filter without an index. */
+const scan = (conditions: readonly SqlCondition[]): Filter[] => (conditions.length === 0 ? [] : [{ conditions }]);
+
+/** A filter whose rows an index has by number. */
+const indexed = (index: string, conditions: readonly SqlCondition[]): Filter[] =>
+  conditions.length === 0 ? [] : [{ conditions, walk: { key: ["seq"], index, where: conditions } }];
+
+/** Ids consist of digits and small letters: in every collation they lie between their beginning and it with `zzzz`. */
+function byPrefix(table: string, { idPrefix: prefix }: ListQuery): Filter[] {
+  if (prefix === undefined) return [];
+  const conditions: SqlCondition[] = [["substr(id, 1, length(?)) = ?", prefix, prefix]];
+  const range = { from: prefix, below: `${prefix}zzzz` };
+  return [{ conditions, walk: { key: ["id"], index: `${table}_id`, where: conditions, range } }];
+}
+
+const FAILED = "status IN ('failed', 'timed_out')";
+/** Ids of events are in order of time, as their numbers are, and runs name events by them. */
+const BY_FAILED_RUNS: ListWalk = {
+  key: ["id"],
+  index: "runs_failed",
+  where: [[FAILED], ["event_id IS NOT NULL"]],
+  through: { table: "runs", column: "event_id" },
+  rows: 500,
+};
+const FAILED_RUNS: Filter = {
+  conditions: [[`EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.${FAILED})`]],
+  walk: BY_FAILED_RUNS,
+};
+
+/** Nearly all events are accepted: an index of these would cost each of them time. */
+function byOutcome(outcome: string | undefined): Filter[] {
+  const conditions = is("outcome", outcome);
+  return outcome === "accepted"
+    ? scan(conditions)
+    : indexed("events_outcome", conditions.length === 0 ? [] : [["outcome <> 'accepted'"], ...conditions]);
+}
+
+/** Written out, so that a planner knows them for those of a partial index. */
+const INDEXED_RUNS = ["parked", "collecting", "queued", "running", "waiting", "failed", "timed_out", "cancelled"];
+
+const byRunStatus = (status: string | undefined): Filter[] =>
+  status !== undefined && INDEXED_RUNS.includes(status) ? indexed("runs_status", [[`status = '${status}'`]]) : scan(is("status", status));
+
+function byDeliveryStatus(status: string | undefined): Filter[] {
+  if (status === "failed") return indexed("deliveries_failed", [["status IN ('failed', 'no_route')"]]);
+  const conditions = is("status", status);
+  return status === undefined || status === "delivered"
+    ? scan(conditions)
+    : indexed("deliveries_status", [["status <> 'delivered'"], ...conditions]);
+}
+
+const SESSIONS: ListWalk = { key: ["used", "$session"], index: "sessions_used", where: [] };
+
+/** Sessions of hooks are many, and each run of one would change the index. */
+function byOrigin(origin: string | undefined): Filter[] {
+  const conditions = is("origin", origin);
+  if (origin === undefined || origin === "hook") return scan(conditions);
+  const where: SqlCondition[] = [["origin <> 'hook'"], ...conditions];
+  return [{ conditions, walk: { key: SESSIONS.key, index: "sessions_origin", where } }];
+}
 
 /** The tables of records, for all drivers alike. */
-export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | "approvals"]: Page<Lists[K]["of"], Lists[K]["is"]> } = {
+export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> } = {
   events: {
     table: "events",
     columns: "id, at, path, credential, outcome, mapping, head, actions, body",
     at: "at",
-    conditions: ({ outcome, path, mapping, failedRuns }) => [
-      ...is("outcome", outcome),
-      ...is("path", path),
-      ...is("mapping", mapping),
-      ...(failedRuns ? [[FAILED_RUNS] as const] : []),
+    cursor: "id",
+    walk: WHOLE_TABLE,
+    filters: ({ outcome, path, mapping, failedRuns, ...query }) => [
+      ...byPrefix("events", query),
+      ...(failedRuns ? [FAILED_RUNS] : []),
+      ...byOutcome(outcome),
+      ...scan([...is("path", path), ...is("mapping", mapping)]),
     ],
     counted: ({ outcome, failedRuns }) => (failedRuns ? ["runs.failed", "runs.timed_out"] : named("events", outcome)),
     read: (row) => toEvent(row as EventRow),
@@ -65,10 +165,13 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
     table: "runs",
     columns: "spec, record",
     at: "created",
-    conditions: ({ status, sessionKey, eventId }) => [
-      ...(status !== undefined && OPEN.includes(status) ? [[`status = '${status}'`] as const] : is("status", status)),
-      ...is("session_key", sessionKey),
-      ...is("event_id", eventId),
+    cursor: "id",
+    walk: WHOLE_TABLE,
+    filters: ({ status, sessionKey, eventId, ...query }) => [
+      ...byPrefix("runs", query),
+      ...indexed("runs_event", is("event_id", eventId)),
+      ...indexed("runs_session", is("session_key", sessionKey)),
+      ...byRunStatus(status),
     ],
     counted: ({ status }) => named("runs", status),
     read: (row) => toRun(row as RunRow),
@@ -77,9 +180,12 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
     table: "deliveries",
     columns: "record",
     at: "created",
-    conditions: ({ status, channel }) => [
-      ...(status === "failed" ? [["status IN ('failed', 'no_route')"] as const] : is("status", status)),
-      ...is("channel", channel),
+    cursor: "id",
+    walk: WHOLE_TABLE,
+    filters: ({ status, channel, ...query }) => [
+      ...byPrefix("deliveries", query),
+      ...byDeliveryStatus(status),
+      ...scan(is("channel", channel)),
     ],
     counted: ({ status }) => (status === "failed" ? ["deliveries.failed", "deliveries.no_route"] : named("deliveries", status)),
     read: (row) => parseRecord<DeliveryRecord>(row as JsonRow),
@@ -88,7 +194,12 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
     table: "system_events",
     columns: "seq, state, failures, record",
     at: "at",
-    conditions: ({ agentId, state }) => [...is("agent", agentId), ...is("state", state)],
+    cursor: "id",
+    walk: WHOLE_TABLE,
+    filters: ({ agentId, state, ...query }) => [
+      ...byPrefix("system_events", query),
+      ...scan([...is("agent", agentId), ...is("state", state)]),
+    ],
     counted: ({ state }) => named("systemEvents", state),
     read: (row) => toSystemEvent(row as SystemEventRow),
   },
@@ -96,18 +207,25 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
     table: "approvals",
     columns: "record",
     at: "at",
-    conditions: ({ state, runId, agents }, json) => [...is("state", state), ...is("run_id", runId), ...isOneOf(json("agentId"), agents)],
+    cursor: "id",
+    walk: WHOLE_TABLE,
+    filters: ({ state, runId, agents, ...query }, json) => [
+      ...byPrefix("approvals", query),
+      ...indexed("approvals_run", is("run_id", runId)),
+      ...(state === "open" ? indexed("approvals_open", [["state = 'open'"]]) : scan(is("state", state))),
+      ...scan(isOneOf(json("agentId"), agents)),
+    ],
     counted: ({ state }) => named("approvals", state),
     read: (row) => parseRecord<ApprovalRecord>(row as JsonRow),
   },
+  sessions: {
+    table: "sessions",
+    columns: "session, agent, origin, key, path, credential, turns, created, used",
+    at: "used",
+    cursor: "session",
+    walk: SESSIONS,
+    filters: ({ origin, agentId }) => [...byOrigin(origin), ...scan(is("agent", agentId))],
+    counted: ({ origin }) => named("sessions", origin),
+    read: (row) => toSession(row as SessionRow),
+  },
 };
-
-/** Conditions as SQL that follows others, with a placeholder for each value. */
-export function toWhere(conditions: readonly Condition[], placeholder: (n: number) => string): { sql: string; values: string[] } {
-  const values: string[] = [];
-  const parts = conditions.map(([sql, ...given]) => {
-    const rest = given.values();
-    return ` AND ${sql.replaceAll("?", () => placeholder(values.push(rest.next().value as string)))}`;
-  });
-  return { sql: parts.join(""), values };
-}

@@ -5,7 +5,7 @@ import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
-import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
+import type { Adds, Deletes, SearchResult, Gets, Lists, SearchedKind, Sets, Updates } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
@@ -77,7 +77,13 @@ export interface Store {
   findDuplicates(keys: readonly { scope: string; key: string }[]): Promise<(DedupeRecord | undefined)[]>;
   /** One record; undefined if it is not there. */
   get<K extends keyof Gets>(kind: K, of: Gets[K]["of"]): Promise<Gets[K]["is"] | undefined>;
+  /** All that a query asks for, however long that takes. */
   list<K extends keyof Lists>(kind: K, of: Lists[K]["of"]): Promise<Lists[K]["is"][]>;
+  /**
+   * A list for someone who waits: it looks at so many rows only, and says how far it came. Absent if every list of the store
+   * is quick.
+   */
+  search?<K extends SearchedKind>(kind: K, of: Lists[K]["of"]): Promise<SearchResult<Lists[K]["is"]>>;
   /** Counts by table and state (`runs.queued`, `events.accepted`, `jobs.turn`), for metrics and `doctor`. */
   counts(): Promise<Record<string, number>>;
 

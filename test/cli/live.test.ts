@@ -71,7 +71,7 @@ describe("with a running gateway", () => {
     const config = join(cli.dir, "rouse.json5");
     expect(await cli.rouse(["runs", "list"])).toMatchObject({ code: 0, err: `config: ${config} (the running gateway)\n` });
     const json = await cli.rouse(["runs", "list", "--json"]);
-    expect([json.err, JSON.parse(json.out)]).toEqual(["", { runs: [], next: null, answeredBy: { config } }]);
+    expect([json.err, JSON.parse(json.out)]).toEqual(["", { runs: [], next: null, searchedTo: null, answeredBy: { config } }]);
     await cli.write("hello.json", { message: "Hello" });
     const sent = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--json"]);
     const { requestId } = JSON.parse(sent.out) as { requestId: string };

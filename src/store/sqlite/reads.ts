@@ -1,5 +1,5 @@
-import { getListLimit } from "../list-limit.ts";
 import { PAGES, toReads, type Page } from "../read-table.ts";
+import { createSearches } from "../search.ts";
 import {
   parseRecord,
   readSteps,
@@ -12,41 +12,12 @@ import {
   type SessionRow,
   type TurnRow,
 } from "../rows.ts";
-import { sessionId, type Collected, type Lists, type Ms, type SessionRecord, type Store, type ToolResultRecord } from "../types.ts";
+import { sessionId, type Collected, type Ms, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
-import { listNewestInSqlite, sumUsageInSqlite } from "./lists.ts";
+import { createSqliteSource, sumUsageInSqlite } from "./lists.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { Statements } from "./statements.ts";
-
-/** Sessions that are looked at between two turns of the event loop. */
-const SESSIONS_AT_ONCE = 1000;
-
-/** Pages of sessions, the last used first. */
-async function listSessions(sql: Statements, query: Lists["sessions"]["of"]): Promise<SessionRecord[]> {
-  const { before, since = 0, origin, agentId } = query;
-  const limit = getListLimit(query);
-  const start = before === undefined ? undefined : sql.get<SessionRow>("SELECT * FROM sessions WHERE session = ?", before);
-  if (before !== undefined && !start) return [];
-  let after: [number, string] = start ? [start.used, start.session] : [Number.MAX_SAFE_INTEGER, ""];
-  const found: SessionRow[] = [];
-  for (;;) {
-    const rows = sql.all<SessionRow>(
-      "SELECT * FROM sessions WHERE (used, session) < (?, ?) AND used >= ? ORDER BY used DESC, session DESC LIMIT ?",
-      ...after,
-      since,
-      SESSIONS_AT_ONCE,
-    );
-    for (const row of rows) {
-      const wanted = (origin === undefined || row.origin === origin) && (agentId === undefined || row.agent === agentId);
-      if (wanted && found.push(row) === limit) return found.map(toSession);
-    }
-    const last = rows.at(-1);
-    if (!last || rows.length < SESSIONS_AT_ONCE) return found.map(toSession);
-    after = [last.used, last.session];
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
 
 /**
  * The reading side over SQLite. Reads of runs and system events first wait until accepted events have been taken up. If
@@ -58,7 +29,7 @@ export function createSqliteReads(parts: {
   jobs: SqliteJobs;
   loop: MaterializeLoop;
   now: () => Ms;
-}): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> {
+}): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> & Required<Pick<Store, "search">> {
   const { sql, jobs, loop, now } = parts;
   const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): T | undefined => {
     const row = sql.get(`SELECT ${columns} FROM ${table} WHERE id = ?`, id);
@@ -72,7 +43,9 @@ export function createSqliteReads(parts: {
     await loop.catchUp().catch(() => undefined);
     return read();
   };
+  const { lists, search } = createSearches(createSqliteSource(sql));
   return {
+    search: (kind, query) => asFarAsMayBe(() => search(kind, query)),
     findDuplicates: async (keys) => keys.map(({ scope, key }) => findDedupeKey(sql, scope, key, now())),
     counts: () =>
       asFarAsMayBe(() => {
@@ -104,12 +77,11 @@ export function createSqliteReads(parts: {
         },
       },
       list: {
-        events: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.events, query)),
-        runs: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.runs, query)),
+        ...lists,
+        events: (query) => asFarAsMayBe(() => lists.events(query)),
+        runs: (query) => asFarAsMayBe(() => lists.runs(query)),
+        systemEvents: (query) => asFarAsMayBe(() => lists.systemEvents(query)),
         usage: (query) => sumUsageInSqlite(sql, query),
-        deliveries: (query) => listNewestInSqlite(sql, PAGES.deliveries, query),
-        systemEvents: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.systemEvents, query)),
-        sessions: (query) => listSessions(sql, query),
         async turns({ limit = -1, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
           const text = "SELECT seq, record FROM turns WHERE session = ? AND seq < ? AND seq > ? ORDER BY seq DESC LIMIT ?";
           return sql.all<TurnRow>(text, sessionId(ref), before, after, limit).map(toTurn).toReversed();
@@ -130,7 +102,6 @@ export function createSqliteReads(parts: {
           return sql.all<LastRouteRow>("SELECT * FROM last_routes WHERE agent = ? ORDER BY at DESC", agentId).map(toLastRoute);
         },
         steps: async (runId) => toSteps(sql.all(readSteps("?1"), runId)),
-        approvals: (query) => listNewestInSqlite(sql, PAGES.approvals, query),
       },
     }),
   };

@@ -200,6 +200,14 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   UPDATE run_counts SET in_line = (SELECT count(*) FROM lined WHERE counter IN ('hooks', 'mapping:' || mapping));
   DROP TABLE lined;
   `,
+  `
+  -- Indexes for lists. None of them has rows of work that goes well: accepting writes no index for them.
+  CREATE INDEX events_outcome ON events(outcome) WHERE outcome <> 'accepted';
+  CREATE INDEX runs_failed ON runs(event_id) WHERE status IN ('failed', 'timed_out');
+  CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
+  CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
+  CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
+  `,
 ];
 
 /**

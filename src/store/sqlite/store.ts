@@ -98,6 +98,7 @@ function durableReads(reads: Reading, group: SqliteGroupCommit): Reading {
     },
     get: (kind, of) => whenDurable(reads.get(kind, of)),
     list: (kind, of) => whenDurable(reads.list(kind, of)),
+    search: (kind, of) => whenDurable(reads.search(kind, of)),
     counts: () => reads.counts(),
   };
 }
