@@ -1,4 +1,5 @@
 import {
+  type EarlierJob,
   FIRST_TIME,
   getDelayEnd,
   getReadyUntil,
@@ -12,6 +13,7 @@ import {
   STEP_MS,
 } from "#store-kit";
 import type { Db, Statement } from "./db.ts";
+import { digest } from "./digest.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
 
@@ -33,6 +35,19 @@ export const readyAt = (delayEnd: string): string => `CASE WHEN ${delayEnd} = 0 
  */
 const NEXT_LEASE = `(${NEXT_PLACE} % 2000000000)::int + 1`;
 
+/**
+ * Locks jobs that get another key, as a DELETE would: who adds a job behind one of them has committed by then, or adds it to a key
+ * without it.
+ */
+const LOCK_MOVED = `
+  SELECT FROM (SELECT seq FROM jobs JOIN unnest($1::text[], $2::text[]) AS given (kind, id) ON jobs.kind = given.kind AND jobs.id = given.id) AS known
+    JOIN jobs ON jobs.seq = known.seq ORDER BY jobs.seq FOR UPDATE OF jobs`;
+
+const MOVE = `
+  UPDATE jobs SET key = given.key, name = given.name, run_at = given.run_at, ready = NULL, holder = NULL, attempts = 0, starts = 0
+  FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS given (kind, id, key, name, run_at)
+  WHERE jobs.kind = given.kind AND jobs.id = given.id`;
+
 /** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const PROMOTE = `
   UPDATE jobs SET ready = CASE WHEN jobs.run_at > $3 THEN jobs.run_at ELSE ${NEXT_PLACE} END
@@ -40,6 +55,19 @@ const PROMOTE = `
     CROSS JOIN LATERAL (SELECT seq FROM jobs WHERE jobs.kind = freed.kind AND jobs.key = freed.key ORDER BY seq LIMIT 1) AS first
   WHERE jobs.seq = first.seq AND jobs.ready IS NULL AND jobs.holder IS NULL
   RETURNING jobs.kind`;
+
+/** The same for keys that jobs were moved to and from: what is begun in them goes first. */
+const PROMOTE_UNBEGUN = PROMOTE.replace(
+  "RETURNING",
+  "AND NOT EXISTS (SELECT 1 FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0) RETURNING",
+);
+
+/** The first of those with one of these keys that were added before a job. */
+const FIND_EARLIER = `
+  SELECT earlier.id, earlier.name AS key, earlier.run_at AS "runAt" FROM unnest($3::bytea[]) AS given (key)
+    CROSS JOIN LATERAL (SELECT seq, id, name, run_at FROM jobs
+      WHERE jobs.kind = $1 AND jobs.key = given.key AND jobs.seq < (SELECT seq FROM jobs WHERE kind = $1 AND id = $2) ORDER BY jobs.seq LIMIT 1) AS earlier
+  ORDER BY earlier.seq LIMIT 1`;
 
 /**
  * Takes jobs that may start: of each key the one that was begun already, else the first; never one of a key that is
@@ -150,6 +178,17 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
       ],
     });
   }
+  const moves = [...plan.moves.values()];
+  if (moves.length > 0) {
+    const kinds = moves.map((one) => one.kind);
+    const ids = moves.map((one) => one.id);
+    const keys = moves.map((one) => digest(one.key));
+    after.push(
+      { text: LOCK_MOVED, values: [kinds, ids] },
+      { text: MOVE, values: [kinds, ids, keys, moves.map((one) => one.key), moves.map((one) => delayEnd(one.runAt))] },
+      { text: PROMOTE_UNBEGUN, values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)] },
+    );
+  }
   const reschedules = [...plan.reschedules.values()];
   if (reschedules.length > 0) {
     after.push({
@@ -258,6 +297,12 @@ export class Jobs {
   /** Where a job stands, by the database's time. */
   async find(kind: JobKind, id: string): Promise<JobPosition | undefined> {
     const [row] = await this.#db.query<JobPosition>(FIND, [kind, id]);
+    return row;
+  }
+
+  /** The first of those with one of these keys that were added before a job. */
+  async findEarlier({ kind, id }: Pick<Job, "kind" | "id">, keys: readonly string[]): Promise<EarlierJob | undefined> {
+    const [row] = await this.#db.query<EarlierJob>(FIND_EARLIER, [kind, id, keys.map((key) => digest(key))]);
     return row;
   }
 

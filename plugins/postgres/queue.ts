@@ -93,6 +93,10 @@ export function createPostgresQueue({ jobs, membership, signals, handedOut, now,
       // The database's time as ours.
       return found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
     },
+    async findEarlier(job, keys) {
+      const found = await jobs.findEarlier(job, keys);
+      return found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
+    },
     async waiting(kind) {
       const { count, oldest } = await jobs.waiting(kind);
       return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };

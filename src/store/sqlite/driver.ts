@@ -53,6 +53,8 @@ export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Pa
       await loop.catchUp();
       return jobs.find(kind, id);
     },
+    // What stands before a job that was given to a worker is in the table already.
+    findEarlier: (job, keys) => Promise.resolve(jobs.findEarlier(job, keys)),
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);

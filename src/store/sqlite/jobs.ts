@@ -1,6 +1,6 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
-import { type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
+import { type EarlierJob, type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -12,6 +12,13 @@ interface JobRow {
   attempts: number;
   starts: number;
   enqueued: number;
+}
+
+/** Where a job goes that gets another key. */
+interface Target {
+  key: string;
+  runAt: Ms;
+  now: Ms;
 }
 
 /** Jobs whose delay is over and that join the line in one transaction; other jobs are taken all the same once the line is empty. */
@@ -145,6 +152,46 @@ export class SqliteJobs {
     );
   }
 
+  /** Puts a job that its caller holds under another key. */
+  moveHeld(job: Job, target: Target): void {
+    if (this.isHeld(job)) this.#changeKey(job.kind, job.id, target);
+  }
+
+  /** Puts a job under another key, if no worker holds it. */
+  move(kind: JobKind, id: string, target: Target): void {
+    if (this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 0 AND key <> ?", kind, id, target.key))
+      this.#changeKey(kind, id, target);
+  }
+
+  /** A job that gets another key keeps its `seq`: it goes before what was added later, unless that was begun. */
+  #changeKey(kind: JobKind, id: string, { key, runAt, now }: Target): void {
+    const sql = this.#sql;
+    const row = sql.get<{ seq: number; key: string; isFirst: number }>(
+      "SELECT seq, key, held = 1 OR ready IS NOT NULL AS isFirst FROM jobs WHERE kind = ? AND id = ?",
+      kind,
+      id,
+    );
+    if (!row) return;
+    // The one of the key that is held or may start. Before it stand only those that got this key after it was begun.
+    const first = sql.get<{ seq: number; isBegun: number }>(
+      `SELECT seq, starts > 0 AS isBegun FROM jobs INDEXED BY jobs_key
+        WHERE kind = ? AND key = ? AND (held = 1 OR ready IS NOT NULL) ORDER BY seq LIMIT 1`,
+      kind,
+      key,
+    );
+    const isBehind = first !== undefined && (first.isBegun === 1 || first.seq < row.seq);
+    const delayEnd = getDelayEnd(runAt, now);
+    if (first && !isBehind) sql.run("UPDATE jobs SET ready = NULL WHERE seq = ?", first.seq);
+    sql.run(
+      "UPDATE jobs SET key = ?, run_at = ?, ready = ?, held = 0, attempts = 0, starts = 0 WHERE seq = ?",
+      key,
+      delayEnd,
+      isBehind ? null : this.#readyAt(delayEnd),
+      row.seq,
+    );
+    if (row.isFirst === 1) this.#promote(kind, row.key, now);
+  }
+
   /** Removes a job, if no worker holds it. */
   remove(kind: JobKind, id: string, now: Ms): void {
     const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>(
@@ -236,6 +283,17 @@ export class SqliteJobs {
       id,
     );
     return row && { ...row, held: row.held === 1 };
+  }
+
+  /** The first of those with one of these keys that were added before a job. */
+  findEarlier({ kind, id }: Pick<Job, "kind" | "id">, keys: readonly string[]): EarlierJob | undefined {
+    return this.#sql.get<{ id: string; key: string; runAt: Ms }>(
+      `SELECT id, key, run_at AS runAt FROM jobs INDEXED BY jobs_key WHERE kind = ?1 AND key IN (SELECT value FROM json_each(?3))
+          AND seq < (SELECT seq FROM jobs WHERE kind = ?1 AND id = ?2) ORDER BY seq LIMIT 1`,
+      kind,
+      id,
+      JSON.stringify(keys),
+    );
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {
