@@ -1,12 +1,10 @@
 import {
-  type EarlierJob,
   FIRST_TIME,
   getDelayEnd,
   getReadyUntil,
   type HeldJob,
   type Job,
   type JobKind,
-  type JobPosition,
   type Ms,
   PARKED_FROM,
   type Sql,
@@ -62,13 +60,6 @@ const PROMOTE_UNBEGUN = PROMOTE.replace(
   "AND NOT EXISTS (SELECT 1 FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0) RETURNING",
 );
 
-/** The first of those with one of these keys that were added before a job. */
-const FIND_EARLIER = `
-  SELECT earlier.id, earlier.name AS key, earlier.run_at AS "runAt" FROM unnest($3::bytea[]) AS given (key)
-    CROSS JOIN LATERAL (SELECT seq, id, name, run_at FROM jobs
-      WHERE jobs.kind = $1 AND jobs.key = given.key AND jobs.seq < (SELECT seq FROM jobs WHERE kind = $1 AND id = $2) ORDER BY jobs.seq LIMIT 1) AS earlier
-  ORDER BY earlier.seq LIMIT 1`;
-
 /**
  * Takes jobs that may start: of each key the one that was begun already, else the first; never one of a key that is
  * under way (\`jobs_begun\` would refuse it). The conditions are subqueries of one row each, so that no plan looks
@@ -113,13 +104,6 @@ const FOLLOW_CLOCK = `
     FROM step WHERE run_at > step.at AND run_at < ${PARKED_FROM}),
   heard AS (UPDATE holders SET seen = now() FROM step WHERE seen > now())
   SELECT ms FROM step`;
-
-/** Where a job stands: the first of its key is the one that `TAKE` takes. */
-const FIND = `
-  SELECT run_at AS "runAt", holder IS NOT NULL AS held,
-    coalesce((SELECT begun.id FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
-      (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
-  FROM jobs WHERE kind = $1 AND id = $2`;
 
 interface TakenRow {
   alive: boolean;
@@ -292,18 +276,6 @@ export class Jobs {
       [getReadyUntil(now)],
     );
     return rows.map((row) => row.kind);
-  }
-
-  /** Where a job stands, by the database's time. */
-  async find(kind: JobKind, id: string): Promise<JobPosition | undefined> {
-    const [row] = await this.#db.query<JobPosition>(FIND, [kind, id]);
-    return row;
-  }
-
-  /** The first of those with one of these keys that were added before a job. */
-  async findEarlier({ kind, id }: Pick<Job, "kind" | "id">, keys: readonly string[]): Promise<EarlierJob | undefined> {
-    const [row] = await this.#db.query<EarlierJob>(FIND_EARLIER, [kind, id, keys.map((key) => digest(key))]);
-    return row;
   }
 
   /** How many nobody holds, and since when the oldest of them waits. */

@@ -81,11 +81,12 @@ export async function openGate(model: ResolvedModel, { kind, deps, steps }: Star
   const { parking, queue } = deps;
   const { job } = kind;
   const candidates = toCandidates(model);
-  if (!job || candidates.length === 0) return new AttemptGate(parking.breaker);
+  const [first] = candidates;
+  if (!job || first === undefined) return new AttemptGate(parking.breaker);
   // A run with steps goes on with its turn.
   const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
-  if (earlier) return waitBehind(earlier, candidates, kind, deps);
+  if (earlier) return waitBehind(earlier, first, kind, deps);
   const pass = parking.enter(job, candidates);
   return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass);
 }
@@ -93,13 +94,13 @@ export async function openGate(model: ResolvedModel, { kind, deps, steps }: Star
 /** Lets a run wait behind an earlier one of its session, until that is woken. */
 async function waitBehind(
   { id, key, runAt }: EarlierJob,
-  candidates: readonly string[],
+  model: string,
   { context }: RunKind,
   { store, parking, clock }: StartingRun["deps"],
 ): Promise<RunRefusal> {
   const now = clock.now();
   const waits = fromParkedKey(key);
-  const of = waits?.of ?? (candidates[0] as string);
+  const of = waits?.of ?? model;
   const run = waits && (await store.get("run", id));
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };

@@ -1,6 +1,6 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
-import { type EarlierJob, type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
+import { type Job, type JobKind, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -271,29 +271,6 @@ export class SqliteJobs {
       kind,
       FIRST_TIME,
     )?.ready;
-  }
-
-  /** Where a job stands. The first of its key is the one that may start or is under way. */
-  find(kind: JobKind, id: string): JobPosition | undefined {
-    const row = this.#sql.get<{ head: string; runAt: Ms; held: number }>(
-      `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
-          coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
-        FROM jobs WHERE kind = ? AND id = ?`,
-      kind,
-      id,
-    );
-    return row && { ...row, held: row.held === 1 };
-  }
-
-  /** The first of those with one of these keys that were added before a job. */
-  findEarlier({ kind, id }: Pick<Job, "kind" | "id">, keys: readonly string[]): EarlierJob | undefined {
-    return this.#sql.get<{ id: string; key: string; runAt: Ms }>(
-      `SELECT id, key, run_at AS runAt FROM jobs INDEXED BY jobs_key WHERE kind = ?1 AND key IN (SELECT value FROM json_each(?3))
-          AND seq < (SELECT seq FROM jobs WHERE kind = ?1 AND id = ?2) ORDER BY seq LIMIT 1`,
-      kind,
-      id,
-      JSON.stringify(keys),
-    );
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {
