@@ -46,6 +46,18 @@ const MOVE = `
   FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS given (kind, id, key, name, run_at)
   WHERE jobs.kind = given.kind AND jobs.id = given.id`;
 
+/**
+ * Takes the place in the line from jobs that others were moved before. A limit keeps no place for a run that cannot start; it is
+ * parked once more when it is the first of its key again.
+ */
+const DEMOTE = `
+  WITH demoted AS (
+    UPDATE jobs SET ready = NULL FROM (SELECT DISTINCT kind, key FROM unnest($1::text[], $2::bytea[]) AS g (kind, key)) AS given
+    WHERE jobs.kind = given.kind AND jobs.key = given.key AND jobs.ready IS NOT NULL AND jobs.starts = 0
+      AND jobs.seq > (SELECT first.seq FROM jobs AS first WHERE first.kind = given.kind AND first.key = given.key ORDER BY first.seq LIMIT 1)
+    RETURNING jobs.id)
+  DELETE FROM parked USING demoted WHERE parked.run = demoted.id`;
+
 /** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const PROMOTE = `
   UPDATE jobs SET ready = CASE WHEN jobs.run_at > $3 THEN jobs.run_at ELSE ${NEXT_PLACE} END
@@ -53,12 +65,6 @@ const PROMOTE = `
     CROSS JOIN LATERAL (SELECT seq FROM jobs WHERE jobs.kind = freed.kind AND jobs.key = freed.key ORDER BY seq LIMIT 1) AS first
   WHERE jobs.seq = first.seq AND jobs.ready IS NULL AND jobs.holder IS NULL
   RETURNING jobs.kind`;
-
-/** The same for keys that jobs were moved to and from: what is begun in them goes first. */
-const PROMOTE_UNBEGUN = PROMOTE.replace(
-  "RETURNING",
-  "AND NOT EXISTS (SELECT 1 FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0) RETURNING",
-);
 
 /**
  * Takes jobs that may start: of each key the one that was begun already, else the first; never one of a key that is
@@ -170,7 +176,8 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
     after.push(
       { text: LOCK_MOVED, values: [kinds, ids] },
       { text: MOVE, values: [kinds, ids, keys, moves.map((one) => one.key), moves.map((one) => delayEnd(one.runAt))] },
-      { text: PROMOTE_UNBEGUN, values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)] },
+      { text: DEMOTE, values: [kinds, keys] },
+      { text: PROMOTE, values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)] },
     );
   }
   const reschedules = [...plan.reschedules.values()];

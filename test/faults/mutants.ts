@@ -103,22 +103,6 @@ const MUTANTS: Mutant[] = [
     "steps.length > Infinity ? await queue.findEarlier(job, keys) : undefined",
     100,
   ),
-  one(
-    "a wait is not known whose commit was repeated",
-    WAITS,
-    "src/runs/provider-wait.ts",
-    "held || (await deps.queue.find(job.kind, job.id))?.held === false",
-    "held",
-    100,
-  ),
-  one(
-    "a run that has waited goes behind those of its session that came later",
-    WAITS,
-    "src/store/sqlite/jobs.ts",
-    "(first.isBegun === 1 || first.seq < row.seq)",
-    "true",
-    100,
-  ),
 ];
 
 const ROOT = resolve(import.meta.dirname, "../..");

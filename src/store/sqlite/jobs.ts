@@ -173,15 +173,19 @@ export class SqliteJobs {
     );
     if (!row) return;
     // The one of the key that is held or may start. Before it stand only those that got this key after it was begun.
-    const first = sql.get<{ seq: number; isBegun: number }>(
-      `SELECT seq, starts > 0 AS isBegun FROM jobs INDEXED BY jobs_key
+    const first = sql.get<{ seq: number; id: string; isBegun: number }>(
+      `SELECT seq, id, starts > 0 AS isBegun FROM jobs INDEXED BY jobs_key
         WHERE kind = ? AND key = ? AND (held = 1 OR ready IS NOT NULL) ORDER BY seq LIMIT 1`,
       kind,
       key,
     );
     const isBehind = first !== undefined && (first.isBegun === 1 || first.seq < row.seq);
     const delayEnd = getDelayEnd(runAt, now);
-    if (first && !isBehind) sql.run("UPDATE jobs SET ready = NULL WHERE seq = ?", first.seq);
+    if (first && !isBehind) {
+      sql.run("UPDATE jobs SET ready = NULL WHERE seq = ?", first.seq);
+      // A limit keeps no place for a run that cannot start; it is parked once more when it is the first of its key again.
+      if (kind === "turn") sql.run("DELETE FROM parked WHERE run = ?", first.id);
+    }
     sql.run(
       "UPDATE jobs SET key = ?, run_at = ?, ready = ?, held = 0, attempts = 0, starts = 0 WHERE seq = ?",
       key,
