@@ -7,7 +7,8 @@ import { deliveryView, eventDetail, eventView, runDetail, runView, stepView, typ
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
 
-async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
+/** The states of an event's runs, by id; `forgotten` if a run is no longer kept. */
+export async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
   const statuses = new Map<string, string>();
   for (const action of event.actions) {
     if (action.kind !== "run") continue;

@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+import { locateIssues } from "../config/places.ts";
 import { checkDraft } from "../runs/from-draft.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
@@ -33,8 +35,12 @@ export type TestedAction =
     }
   | { ok: false; mapping: string; failure: Failure };
 
+/** How a mapping decided, with the place where it is written: `rouse.json5:9`. */
+export type PlacedTrace = MappingTrace & { place: string };
+
 export interface TestedHook {
-  traces: MappingTrace[];
+  /** Every mapping that could take the hook, in the order in which they are tried. */
+  traces: PlacedTrace[];
   outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
   mapping: string | null;
   reason: string | null;
@@ -98,6 +104,17 @@ function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions
   }
 }
 
+/** Adds to each trace where its mapping is written: file and line; for a preset where the config enables it. */
+function place(traces: readonly MappingTrace[], { configFile: file, config }: Snapshot): PlacedTrace[] {
+  const issues = traces.map(({ at }, index) => ({ path: at, message: String(index) }));
+  const places = locateIssues(issues, { file, mappingsDir: config.hooks.mappingsDir });
+  return traces.map((trace, index) => {
+    const found = places[index];
+    const name = found?.file === undefined ? trace.origin : basename(found.file);
+    return { ...trace, place: found?.line === undefined ? name : `${name}:${found.line}` };
+  });
+}
+
 /**
  * Runs a hook's body through the mappings and says how each condition came out and what would be done. Sends nothing.
  * @throws RouseError `not_found` if there is no such mapping, `usage` if neither a mapping nor a path is named.
@@ -114,8 +131,13 @@ export async function testHook(test: HookTest, snapshot: Snapshot, now: number):
     ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
     now,
   };
-  const { traces, outcome } = await snapshot.mappings.explain(input, test.mapping);
+  return testInput(input, snapshot, test.mapping);
+}
+
+/** Evaluates a hook as the mappings see it, by one mapping or by all that could take it. Never throws, and sends nothing. */
+export async function testInput(input: MappingInput, snapshot: Snapshot, mapping?: string): Promise<TestedHook> {
+  const { traces, outcome } = await snapshot.mappings.explain(input, mapping);
   const results = outcome.kind === "actions" ? outcome.results : [];
   const actions = results.map((result) => testedAction(result, input, snapshot));
-  return { ...describe(outcome), traces, actions, debug: outcome.debug ?? null };
+  return { ...describe(outcome), traces: place(traces, snapshot), actions, debug: outcome.debug ?? null };
 }

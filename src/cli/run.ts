@@ -13,6 +13,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
   ["hooks", "list, test and send hooks", () => import("./hooks.ts")],
   ["events", "what came in, and what became of it", () => import("./events.ts")],
+  ["explain", "why a hook did what it did", () => import("./explain.ts")],
   ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
   ["runs", "what agents did", () => import("./runs.ts")],
   ["approvals", "calls of tools that wait for a person", () => import("./approvals.ts")],
@@ -43,6 +44,7 @@ const HELP = `
 Examples:
   rouse start                                   start on the defaults, or on ./rouse.json5
   rouse events list --failed                    hooks whose runs failed
+  rouse explain latest                          why the newest hook did what it did
   rouse hooks test shop.order --payload a.json why a mapping matches, and what it makes
 
 Commands talk to the running gateway, or open its store themselves when none runs.

@@ -46,7 +46,7 @@ function recipient(run: RunDetail): string | null {
 }
 
 /** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
-function renderWait({ waitsFor, status }: RunView, renderTime: (iso: string) => string): string | null {
+export function renderWait({ waitsFor, status }: RunView, renderTime: (iso: string) => string): string | null {
   switch (waitsFor?.kind) {
     case undefined:
       return null;
@@ -147,7 +147,8 @@ function renderAttempt({ model, error, waitedMs }: StepView["failedAttempts"][nu
   return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
 }
 
-function printStep(step: StepView, io: CliIo): void {
+/** Prints a step of a run with its tool calls. */
+export function printStep(step: StepView, io: CliIo): void {
   const facts = [step.model, renderDuration(step.startedAt, step.endedAt), renderTokens(step.usage), step.finish].filter(
     (fact) => fact !== "",
   );

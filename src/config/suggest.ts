@@ -29,6 +29,28 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   return best?.candidate;
 }
 
+/**
+ * The candidates that are nearest to a dotted path, nearest first. A path counts as near if it can be mistyped for this one,
+ * or if the same last name stands elsewhere.
+ */
+export function nearest(path: string, candidates: Iterable<string>, count: number): string[] {
+  const lower = path.toLowerCase();
+  const most = path.length < 3 ? 0 : Math.min(4, Math.ceil(path.length / 4));
+  const last = lower.slice(lower.lastIndexOf(".") + 1);
+  const found: { candidate: string; edits: number }[] = [];
+  for (const candidate of candidates) {
+    const other = candidate.toLowerCase();
+    const edits = distance(lower, other, most);
+    const elsewhere = other === last || other.endsWith(`.${last}`) ? 1 : most + 1;
+    const best = Math.min(edits, elsewhere);
+    if (best <= most) found.push({ candidate, edits: best });
+  }
+  return found
+    .toSorted((a, b) => a.edits - b.edits)
+    .slice(0, count)
+    .map(({ candidate }) => candidate);
+}
+
 /** ` Did you mean "x"?`, or nothing. */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
   const found = suggest(word, candidates);

@@ -64,7 +64,7 @@ const noMapping: Failure = {
 
 function unmatchedReason(nearest: Nearest | undefined): string {
   const closest = nearest ? `; the closest is "${nearest.mapping}", whose ${nearest.condition} does not hold` : "";
-  return `no mapping matched${closest}; \`rouse hooks test\` shows every condition`;
+  return `no mapping matched${closest}; \`rouse explain\` shows every condition`;
 }
 
 function resolveMapped(outcome: MappingOutcome, input: ParsedHook, snapshot: Snapshot): Resolution {

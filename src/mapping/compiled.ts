@@ -5,7 +5,7 @@ import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transform.ts";
 import type { Path, TemplateContext } from "./template-context.ts";
-import type { ConditionTrace, MappingInfo, MappingSettings } from "./types.ts";
+import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
 /** Fields that are templates, besides the message or the text. */
@@ -15,6 +15,8 @@ export const TEMPLATE_FIELDS = ["name", "sessionKey", "to", "model", "thinking",
 export interface MatchFailed {
   failed: string;
 }
+
+export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
 
 /** A payload field that must equal one of some values for the match to hold. */
 export interface Equality {
@@ -28,7 +30,9 @@ export interface CompiledMatch {
   readonly equalities: readonly Equality[];
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
-  trace(scope: TemplateContext): Promise<ConditionTrace[]>;
+  readonly when: Expression | undefined;
+  /** How each condition besides the path comes out. `condition`: as in the config, with the mapping's own path before it. */
+  results(scope: TemplateContext): Promise<{ condition: string; result: Truth }[]>;
 }
 
 /** One mapping, ready to run. */

@@ -5,8 +5,7 @@ import type { Issue } from "../core/errors.ts";
 import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
 import { parsePath, readForCondition, type Path, ownMember, type TemplateContext, readPath, readScope } from "./template-context.ts";
-import type { ConditionTrace } from "./types.ts";
-import type { CompiledMapping, CompiledMatch, Equality, MatchFailed } from "./compiled.ts";
+import { isFailed, type CompiledMapping, type CompiledMatch, type Equality, type MatchFailed } from "./compiled.ts";
 
 interface Check {
   name: string;
@@ -127,13 +126,12 @@ export function compileMatch(
       }
       return when ? testWhen(when, scope) : true;
     },
-    async trace(scope) {
-      const traces: ConditionTrace[] = checks.map((check) => ({ condition: check.name, result: check.test(scope) }));
-      if (when) {
-        const result = await testWhen(when, scope);
-        traces.push({ condition: `${options.path}.when`, result: typeof result === "object" ? "unknown" : result });
-      }
-      return traces;
+    when,
+    async results(scope) {
+      const results = checks.map((check) => ({ condition: check.name, result: check.test(scope) }));
+      if (!when) return results;
+      const given = await testWhen(when, scope);
+      return [...results, { condition: `${options.path}.when`, result: isFailed(given) ? "unknown" : given }];
     },
   };
   return { match: compiled, issues };

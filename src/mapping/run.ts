@@ -1,22 +1,12 @@
-import type { MatchFailed, CompiledMapping } from "./compiled.ts";
+import { isFailed, type CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markBatched, makeDrafts } from "./render.ts";
 import { DebugNotes } from "./debug.ts";
-import type { Truth } from "./condition.ts";
 import { findLoop, createMatchIndex, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
+import { isOnPath, traceMappings } from "./trace.ts";
 import { NOTES, withEvents, type TemplateContext } from "./template-context.ts";
-import type {
-  ConditionTrace,
-  Debugged,
-  DraftResult,
-  MappingInput,
-  MappingOutcome,
-  MappingSet,
-  MappingTrace,
-  Nearest,
-  PathRules,
-} from "./types.ts";
+import type { Debugged, DraftResult, MappingInput, MappingOutcome, MappingSet, Nearest, PathRules } from "./types.ts";
 
 export interface SetParts {
   mappings: readonly CompiledMapping[];
@@ -131,22 +121,15 @@ async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingI
   return { kind: "actions", mapping: id, list: step.list, results: step.results };
 }
 
-const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
-
-/** How the conditions of a mapping come out, besides its path; a disabled mapping has one more, which fails. */
-async function traceMapping({ match, config, at }: CompiledMapping, scope: TemplateContext): Promise<ConditionTrace[]> {
-  const traces = (await match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(at.length + 1) }));
-  return config.enabled ? traces : [...traces, { condition: "enabled", result: false }];
-}
-
 /** Finds the mapping of which most conditions held. */
 async function findNearest(mappings: readonly CompiledMapping[], scope: TemplateContext): Promise<Nearest | undefined> {
   let best: (Nearest & { held: number }) | undefined;
-  for (const mapping of mappings.slice(0, 200)) {
-    const traces = await traceMapping(mapping, scope);
-    const held = traces.filter((trace) => trace.result === true).length;
-    const failed = traces.find((trace) => trace.result !== true);
-    if (failed && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed.condition, held };
+  for (const { match, config, at } of mappings.slice(0, 200)) {
+    const results = await match.results(scope);
+    const held = results.filter(({ result }) => result === true).length;
+    const failed =
+      results.find(({ result }) => result !== true)?.condition.slice(at.length + 1) ?? (config.enabled ? undefined : "enabled");
+    if (failed !== undefined && (!best || held > best.held)) best = { mapping: config.id, condition: failed, held };
   }
   return best && { mapping: best.mapping, condition: best.condition };
 }
@@ -263,21 +246,9 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     settings: (id) => byId.get(id)?.settings,
     budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],
     async explain(input, only) {
-      const scope = toTemplateContext(input);
       const chosen = only === undefined ? lookup(input).all : mappings.filter((mapping) => mapping.config.id === only);
-      const traces: MappingTrace[] = [];
-      for (const mapping of chosen) {
-        const path = { condition: "match.path", result: mapping.match.paths?.includes(input.path) ?? true };
-        const conditions = [path, ...(await traceMapping(mapping, scope))];
-        traces.push({ mapping: mapping.config.id, matched: conditions.every((trace) => trace.result === true), conditions });
-      }
-      return {
-        traces,
-        outcome: await runAll(
-          chosen.filter((mapping) => mapping.match.paths?.includes(input.path) ?? true),
-          input,
-        ),
-      };
+      const onPath = chosen.filter((mapping) => isOnPath(mapping, input));
+      return { traces: await traceMappings(chosen, input, toTemplateContext(input)), outcome: await runAll(onPath, input) };
     },
   };
 }

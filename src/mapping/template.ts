@@ -1,6 +1,7 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
 import { isEmptyValue, renderValue, type TemplateContext } from "./template-context.ts";
+import type { RenderedPiece } from "./types.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */
 export function whenSettled<T, R>(values: readonly (T | Promise<T>)[], finish: (values: T[]) => R): R | Promise<R> {
@@ -19,7 +20,11 @@ export interface Template {
   /** The text before the first expression. */
   readonly start: string;
   render(scope: TemplateContext): Rendered | Promise<Rendered>;
+  /** Renders with each piece kept apart, to explain it. */
+  trace(scope: TemplateContext): Promise<TracedTemplate>;
 }
+
+type TracedTemplate = { ok: true; pieces: RenderedPiece[] } | { ok: false; message: string };
 
 export interface TemplateOptions extends ExpressionOptions {
   /** Encode `:` in interpolated values, so that an outside value cannot make up a session key's parts. */
@@ -88,13 +93,24 @@ export function compileTemplate(
     }
     return { ok: true, parts: joinParts(parts), missing, empty };
   };
-  const render = (scope: TemplateContext): Rendered | Promise<Rendered> =>
-    whenSettled(
-      pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope))),
-      finish,
-    );
+  const evaluate = (scope: TemplateContext) => pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope)));
+  const render = (scope: TemplateContext): Rendered | Promise<Rendered> => whenSettled(evaluate(scope), finish);
+  const trace = async (scope: TemplateContext): Promise<TracedTemplate> => {
+    const values = await Promise.all(evaluate(scope));
+    const rendered = finish(values);
+    if (!rendered.ok) return rendered;
+    const toPiece = (value: string | Evaluated, index: number): RenderedPiece => {
+      if (typeof value === "string") return { text: value };
+      if (!value.ok) return { text: "" };
+      const text = renderValue(value.value);
+      const isMissing = value.value === undefined || value.value === null;
+      const { source: expression } = pieces[index] as Expression;
+      return { text: options.encodeColon ? encode(text) : text, expression, ...(isMissing ? { missing: true } : {}) };
+    };
+    return { ok: true, pieces: values.map(toPiece) };
+  };
   const start = typeof pieces[0] === "string" ? pieces[0] : "";
-  return { ok: true, template: { source, expressions, literal: expressions === 0, start, render } };
+  return { ok: true, template: { source, expressions, literal: expressions === 0, start, render, trace } };
 }
 
 /** Whether a line has expressions and all of them gave an empty value. */
@@ -140,5 +156,15 @@ export function joinLines(lines: readonly Template[], { strict }: { strict: bool
         lines.map((line) => line.render(scope)),
         finish,
       ),
+    // Lines that are left out are shown too, since what they miss is why.
+    async trace(scope) {
+      const pieces: RenderedPiece[] = [];
+      for (const [index, line] of lines.entries()) {
+        const traced = await line.trace(scope);
+        if (!traced.ok) return traced;
+        pieces.push(...(index > 0 ? [{ text: "\n" }] : []), ...traced.pieces);
+      }
+      return { ok: true, pieces };
+    },
   };
 }

@@ -4,6 +4,8 @@ import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Truth } from "./condition.ts";
+import type { Seen } from "./seen.ts";
 
 /** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
 export interface MappingInput {
@@ -97,17 +99,60 @@ export interface PathRules {
   maxBodyBytes: number;
 }
 
-/** One condition of a mapping and how it came out: what `hooks test` shows. */
+/** One condition of a mapping and how it came out. For operators only: it quotes the event. */
 export interface ConditionTrace {
-  /** As in the config: `match.payload.action`, `match.when`. */
+  /** Where it stands in the mapping: `match.payload.action`, `match.when`. */
   condition: string;
-  result: true | false | "unknown";
+  /** The field, with `[]` where it leads through a list: `labels[].name`. Absent for groups of conditions. */
+  field?: string;
+  /** The operator and what it is given: `$gte 100`; `$or` for a group. */
+  wants?: string;
+  saw?: Seen;
+  result: Truth;
+  /** Why, in words: `data.total is the text "240"; $gte with a number never holds for text`. */
+  reason: string;
+  /** The conditions of a group. */
+  children?: ConditionTrace[];
 }
+
+/** A piece of a rendered field. For operators only: it quotes the event. */
+export interface RenderedPiece {
+  text: string;
+  /** The expression that gave it. Absent for the mapping's own words. */
+  expression?: string;
+  /** The expression gave nothing or null. */
+  missing?: true;
+}
+
+/** A field of a mapping as it was rendered, or why that failed. */
+export interface FieldTrace {
+  field: string;
+  /** With `forEach`: the item, from 0. */
+  item?: number;
+  pieces: RenderedPiece[];
+  failure?: string;
+}
+
+/**
+ * What became of a mapping for an event: it was the first to match, matched besides, would have matched had no earlier one
+ * ended the search, did not match, could not say, failed, or is not enabled.
+ */
+export type MappingVerdict = "first" | "also" | "hidden" | "no" | "unknown" | "failed" | "disabled";
 
 export interface MappingTrace {
   mapping: string;
+  /** `config`, `mappings/<file>` or `preset:<name>`. */
+  origin: string;
+  /** Where it stands: `hooks.mappings[0]`. */
+  at: string;
+  verdict: MappingVerdict;
+  /** Whether all its conditions hold. */
   matched: boolean;
+  /** Of a hidden mapping: the one that ended the search. */
+  by?: string;
   conditions: ConditionTrace[];
+  /** What it rendered, if it was reached and matched. */
+  fields?: FieldTrace[];
 }
 
 export interface MappingInfo {

@@ -43,7 +43,16 @@ const mappings: MappingSet = {
   settings: () => undefined,
   budgets: [],
   explain: async (input) => ({
-    traces: [{ mapping: "shop.order", matched: true, conditions: [{ condition: "match.path", result: input.path === "shop" }] }],
+    traces: [
+      {
+        mapping: "shop.order",
+        origin: "config",
+        at: "hooks.mappings[0]",
+        verdict: "first",
+        matched: true,
+        conditions: [{ condition: "match.path", result: input.path === "shop", reason: `the hook came to ${input.path}` }],
+      },
+    ],
     outcome: {
       kind: "actions",
       mapping: "shop.order",

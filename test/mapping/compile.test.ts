@@ -229,24 +229,4 @@ describe("outcomes", () => {
       expect(await set.run(input("p", {}))).toMatchObject({ kind: "failed", mapping: broken.id, failure: { code: "mapping_failed" } });
     }
   });
-
-  it("explains itself, condition by condition", async () => {
-    const { set } = await compile({
-      mappings: [{ id: "a", match: { path: "p", payload: { x: 1, y: { $exists: true } }, when: "x = 1" }, messageTemplate: "m {{y}}" }],
-    });
-    const { traces, outcome } = await set.explain(input("p", { x: 1 }), "a");
-    expect(traces).toEqual([
-      {
-        mapping: "a",
-        matched: false,
-        conditions: [
-          { condition: "match.path", result: true },
-          { condition: "match.payload.x", result: true },
-          { condition: "match.payload.y", result: false },
-          { condition: "match.when", result: true },
-        ],
-      },
-    ]);
-    expect(outcome.kind).toBe("unmatched");
-  });
 });

@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { replayMany } from "../../admin/bulk-replay.ts";
+import { explainEvent } from "../../admin/explain.ts";
 import * as records from "../../admin/records.ts";
 import * as sessions from "../../admin/sessions.ts";
 import type { AdminDeps } from "../../admin/types.ts";
@@ -30,6 +31,7 @@ export function eventRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await records.listEvents(deps, c.req.valid("query"))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
+    .get("/:id/explain", async (c) => jsonAnswer(c, await explainEvent(deps, c.req.param("id"))))
     .post("/replay", jsonBody(bulk), (c) => answerLines(c, replayMany(deps, c.req.valid("json"))))
     .post("/:id/replay", jsonBody(z.strictObject({ dryRun })), async (c) =>
       jsonAnswer(c, await records.replayEvent(deps, c.req.param("id"), c.req.valid("json"))),
