@@ -196,7 +196,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
 
   return {
     store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
-    queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
+    queue: createPostgresQueue({ sql: db, jobs, membership, signals, handedOut, now, dbTime }),
     batches: createBatchWindows({ db, dbTime }),
     usage: createUsage({
       db,

@@ -92,7 +92,7 @@ function buildLoadRequest(requests: readonly Request[], careful: boolean): Wante
     for (const op of ops.steps) wantSteps(wanted.steps, op, careful);
     for (const op of ops.jobs) {
       if (op.op === "complete" || op.op === "retry") wantJob(op.job.kind, op.job.id);
-      if (op.op === "remove") wantJob(op.kind, op.id);
+      if (op.op === "remove" || (op.op === "reschedule" && op.key !== undefined)) wantJob(op.kind, op.id);
     }
   }
   return { ...wanted, jobs: [...jobs.values()] };
@@ -165,7 +165,7 @@ function getNextTimes({ jobs }: UnitOfWork, now: Ms): Committed["later"] {
   const times = [
     ...[...jobs.inserts.values()].map(({ job }) => ({ kind: job.kind, at: job.runAt ?? 0 })),
     ...jobs.retries.map(({ kind, runAt }) => ({ kind, at: runAt })),
-    ...[...jobs.reschedules.values()].map(({ kind, runAt }) => ({ kind, at: runAt })),
+    ...[...jobs.reschedules.values(), ...jobs.moves.values()].map(({ kind, runAt }) => ({ kind, at: runAt })),
   ];
   return times.filter(({ at }) => at > now);
 }

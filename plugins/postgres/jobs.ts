@@ -5,13 +5,13 @@ import {
   type HeldJob,
   type Job,
   type JobKind,
-  type JobPosition,
   type Ms,
   PARKED_FROM,
   type Sql,
   STEP_MS,
 } from "#store-kit";
 import type { Db } from "./db.ts";
+import { digest } from "./digest.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
 import type { Statement } from "./lane.ts";
@@ -33,6 +33,31 @@ export const readyAt = (delayEnd: string): string => `CASE WHEN ${delayEnd} = 0 
  * leases of its own, while a gateway that stood still may have an old one.
  */
 const NEXT_LEASE = `(${NEXT_PLACE} % 2000000000)::int + 1`;
+
+/**
+ * Locks jobs that get another key, as a DELETE would: who adds a job behind one of them has committed by then, or adds it to a key
+ * without it.
+ */
+const LOCK_MOVED = `
+  SELECT FROM (SELECT seq FROM jobs JOIN unnest($1::text[], $2::text[]) AS given (kind, id) ON jobs.kind = given.kind AND jobs.id = given.id) AS known
+    JOIN jobs ON jobs.seq = known.seq ORDER BY jobs.seq FOR UPDATE OF jobs`;
+
+const MOVE = `
+  UPDATE jobs SET key = given.key, name = given.name, run_at = given.run_at, ready = NULL, holder = NULL, attempts = 0, starts = 0
+  FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS given (kind, id, key, name, run_at)
+  WHERE jobs.kind = given.kind AND jobs.id = given.id`;
+
+/**
+ * Takes the place in the line from jobs that others were moved before. A limit keeps no place for a run that cannot start; it is
+ * parked once more when it is the first of its key again.
+ */
+const DEMOTE = `
+  WITH demoted AS (
+    UPDATE jobs SET ready = NULL FROM (SELECT DISTINCT kind, key FROM unnest($1::text[], $2::bytea[]) AS g (kind, key)) AS given
+    WHERE jobs.kind = given.kind AND jobs.key = given.key AND jobs.ready IS NOT NULL AND jobs.starts = 0
+      AND jobs.seq > (SELECT first.seq FROM jobs AS first WHERE first.kind = given.kind AND first.key = given.key ORDER BY first.seq LIMIT 1)
+    RETURNING jobs.id)
+  DELETE FROM parked USING demoted WHERE parked.run = demoted.id`;
 
 /** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const PROMOTE = `
@@ -86,13 +111,6 @@ const FOLLOW_CLOCK = `
     FROM step WHERE run_at > step.at AND run_at < ${PARKED_FROM}),
   heard AS (UPDATE holders SET seen = now() FROM step WHERE seen > now())
   SELECT ms FROM step`;
-
-/** Where a job stands: the first of its key is the one that `TAKE` takes. */
-const FIND = `
-  SELECT run_at AS "runAt", holder IS NOT NULL AS held,
-    coalesce((SELECT begun.id FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
-      (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
-  FROM jobs WHERE kind = $1 AND id = $2`;
 
 interface TakenRow {
   alive: boolean;
@@ -150,6 +168,18 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
         retries.map((one) => one.reset),
       ],
     });
+  }
+  const moves = [...plan.moves.values()];
+  if (moves.length > 0) {
+    const kinds = moves.map((one) => one.kind);
+    const ids = moves.map((one) => one.id);
+    const keys = moves.map((one) => digest(one.key));
+    after.push(
+      { text: LOCK_MOVED, values: [kinds, ids] },
+      { text: MOVE, values: [kinds, ids, keys, moves.map((one) => one.key), moves.map((one) => delayEnd(one.runAt))] },
+      { text: DEMOTE, values: [kinds, keys] },
+      { text: PROMOTE, values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)] },
+    );
   }
   const reschedules = [...plan.reschedules.values()];
   if (reschedules.length > 0) {
@@ -254,12 +284,6 @@ export class Jobs {
       [getReadyUntil(now)],
     );
     return rows.map((row) => row.kind);
-  }
-
-  /** Where a job stands, by the database's time. */
-  async find(kind: JobKind, id: string): Promise<JobPosition | undefined> {
-    const [row] = await this.#db.query<JobPosition>(FIND, [kind, id]);
-    return row;
   }
 
   /** How many nobody holds, and since when the oldest of them waits. */

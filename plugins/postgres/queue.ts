@@ -1,9 +1,11 @@
-import type { HeldJob, Job, Ms, Queue } from "#store-kit";
+import type { HeldJob, Job, Ms, Queue, Sql } from "#store-kit";
+import { findEarlierPostgresJob, findPostgresJob } from "./job-positions.ts";
 import type { Membership } from "./membership.ts";
 import type { Jobs } from "./jobs.ts";
 import type { Signals } from "./signals.ts";
 
 interface Parts {
+  sql: Sql;
   jobs: Jobs;
   membership: Membership;
   signals: Signals;
@@ -67,7 +69,10 @@ export class HandedOutJobs {
 }
 
 /** The queue over the store's own schema, so that work and jobs share a commit. */
-export function createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }: Parts): Queue {
+export function createPostgresQueue({ sql, jobs, membership, signals, handedOut, now, dbTime }: Parts): Queue {
+  /** A job as it was read, with the database's time as ours. */
+  const toOwnTime = <T extends { runAt: Ms }>(found: T | undefined): T | undefined =>
+    found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
   return {
     async fetch(kind, limit) {
       membership.start();
@@ -88,11 +93,8 @@ export function createPostgresQueue({ jobs, membership, signals, handedOut, now,
     },
     onReady: signals.onReady,
     onLost: (listener) => handedOut.onLost(listener),
-    async find(kind, id) {
-      const found = await jobs.find(kind, id);
-      // The database's time as ours.
-      return found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
-    },
+    find: async (kind, id) => toOwnTime(await findPostgresJob(sql, kind, id)),
+    findEarlier: async (job, keys) => toOwnTime(await findEarlierPostgresJob(sql, job, keys)),
     async waiting(kind) {
       const { count, oldest } = await jobs.waiting(kind);
       return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };

@@ -37,8 +37,8 @@ export interface NewEvent {
 export type JobOp =
   | { op: "enqueue"; job: NewJob; data: string }
   | { op: "complete"; job: Job }
-  | { op: "retry"; job: Job; runAt: Ms; reset: boolean }
-  | { op: "reschedule"; kind: JobKind; id: string; runAt: Ms }
+  | { op: "retry"; job: Job; runAt: Ms; reset: boolean; key?: string }
+  | { op: "reschedule"; kind: JobKind; id: string; runAt: Ms; key?: string }
   | { op: "remove"; kind: JobKind; id: string };
 
 /** A turn as its row. `covered` is set on checkpoints. */
@@ -132,7 +132,7 @@ export const createWriteLog = (ops: Ops): Writes =>
         ops.deliveries.push({ op: "update", id, change });
       },
       systemEvents: (ids, change) => void ops.systemEventChanges.push({ ids, ...change }),
-      job: (kind, id, runAt) => void ops.jobs.push({ op: "reschedule", kind, id, runAt }),
+      job: (kind, id, runAt, key) => void ops.jobs.push({ op: "reschedule", kind, id, runAt, ...(key === undefined ? {} : { key }) }),
       toolCall(runId, callId, change) {
         refuseUnkept(change);
         ops.steps.push({ op: "call", runId, callId, change });
@@ -146,6 +146,9 @@ export const createWriteLog = (ops: Ops): Writes =>
     },
     settle(job, runAt, options) {
       if (runAt === undefined) ops.jobs.push({ op: "complete", job });
-      else ops.jobs.push({ op: "retry", job, runAt, reset: options?.resetAttempts ?? false });
+      else {
+        const { resetAttempts = false, key } = options ?? {};
+        ops.jobs.push({ op: "retry", job, runAt, reset: resetAttempts, ...(key === undefined ? {} : { key }) });
+      }
     },
   });

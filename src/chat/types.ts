@@ -82,6 +82,7 @@ export interface Chats {
 export interface ChatDeps {
   cluster: TurnDeps["cluster"];
   store: Store;
+  queue: TurnDeps["queue"];
   clock: Clock;
   log: Logger;
   /** The current snapshot; a turn keeps the one it began with. */

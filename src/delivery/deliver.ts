@@ -110,11 +110,7 @@ class DeliverySender {
     const pass = waitsForVendor(found) ? this.#gate.enter(job, found.route.channel) : undefined;
     if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
-    const sendAll = (): Promise<void> =>
-      this.#sendAll(job, delivery, signal, pass).finally(() => {
-        pass?.leave("none");
-        this.#options.parking.forget(job.id);
-      });
+    const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));
     return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
   }
 

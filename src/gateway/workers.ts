@@ -123,6 +123,7 @@ export function createWorkers(resources: Resources): Workers {
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
     store,
+    queue,
     parking,
     cluster,
     clock,
@@ -136,7 +137,7 @@ export function createWorkers(resources: Resources): Workers {
     knowledge: knowledgeFor(knowledge, keys),
   };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
-  const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine, approvals });
+  const turns: TurnWorker = createTurnWorker({ ...runDeps, heartbeat, admission, cancel, combine, approvals });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   metrics.watchBreakers(parking.states);

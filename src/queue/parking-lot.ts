@@ -2,24 +2,24 @@ import { createBreaker, isRefusal, type Breaker, type WaitState, type Pass, type
 import { readMonotonic, toMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Job, JobKind, Ms, NewJob, Store } from "../store/types.ts";
+import type { Job, JobKind, Ms, Store } from "../store/types.ts";
 
-/** A job that waits for a breaker, as it is put back into the queue: with the key that it had. */
-export type WaitingJob = Pick<Job, "id" | "kind" | "key" | "data" | "enqueuedAt">;
+/** A job that waits for a breaker, with the key that it had. */
+export type WaitingJob = Pick<Job, "id" | "kind" | "key">;
 
 export interface ParkingLot {
   readonly breaker: Breaker;
   /**
-   * Asks for permission for a job to call one of `candidates`, in their order. Refused as well for a model that an earlier job
-   * of its key waits for, and while jobs that waited longer take the room there is.
+   * Asks for permission for a job to call one of `candidates`, in their order. Refused as well while jobs that waited longer take
+   * the room there is.
    */
-  enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal;
+  enter(job: Pick<Job, "id">, candidates: readonly string[]): Pass | Refusal;
   /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
   park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
-  /** The job does not wait any more. One that waits again has its place before those that came later, until `forget`. */
+  /** The job does not wait any more. */
   arrived(jobId: string): void;
-  /** An attempt of the job is over: its place is forgotten, unless it waits. */
-  forget(jobId: string): void;
+  /** Whether a job waits here. */
+  has(jobId: string): boolean;
   /** The states of the breakers, and how many jobs wait for each here. */
   states(): WaitState[];
 }
@@ -27,8 +27,6 @@ export interface ParkingLot {
 interface Entry {
   job: WaitingJob;
   candidates: readonly string[];
-  /** The place among those of its key. Jobs of a key are taken in order, so that the first to wait is the first. */
-  place: number;
   /** It is put back no earlier, in monotonic time. */
   from: Ms;
   /** Set once it was put back into the queue, in monotonic time. */
@@ -37,32 +35,23 @@ interface Entry {
 
 /** A job that waits looks again after that, should the gateway that knows of it be gone. */
 export const LOOK_MS = 900_000;
-/** A job that was woken has its place kept for so long; it may stand behind another job of its key. */
+/** A job that was woken has room kept for so long; it may stand behind another job of its key. */
 const WOKEN_MS = 30_000;
-/** After that the job is another gateway's, or gone. */
+/** After that the job is another gateway's, or gone, or behind a long turn of its key. */
 const FORGET_MS = 300_000;
 /** Jobs of one key that are woken together. */
 const MAX_WOKEN = 100;
 const RETRY_MS = 1_000;
 const PREFIX = "parked";
 
-/** The key of a job that waits for `of`: the key that it had is free meanwhile, and those that wait with it keep their order. */
+/** The key of a job that waits for `of`: the key that it had is free meanwhile. */
 export const toParkedKey = (of: string, key: string): string => [PREFIX, of, key].join("\n");
 
-/** The key that a waiting job had; undefined if it does not wait. */
-export function fromParkedKey(parked: string): string | undefined {
-  const [prefix, , ...key] = parked.split("\n");
-  return prefix === PREFIX && key.length > 0 ? key.join("\n") : undefined;
+/** What a waiting job waits for, and the key that it had; undefined if it does not wait. */
+export function fromParkedKey(parked: string): { of: string; key: string } | undefined {
+  const [prefix, of, ...key] = parked.split("\n");
+  return prefix === PREFIX && of !== undefined && key.length > 0 ? { of, key: key.join("\n") } : undefined;
 }
-
-/** The job as it stands in the queue while it waits. */
-export const toParkedJob = (job: WaitingJob, of: string, runAt: Ms): NewJob => ({
-  ...toWaitingJob(job),
-  key: toParkedKey(of, job.key),
-  runAt,
-});
-
-export const toWaitingJob = ({ id, kind, key, data, enqueuedAt }: WaitingJob): WaitingJob => ({ id, kind, key, data, enqueuedAt });
 
 export interface ParkingLotOptions {
   store: Pick<Store, "commit">;
@@ -81,8 +70,6 @@ class Lot implements ParkingLot {
   /** Ids by candidate, and by kind and key. */
   readonly #byCandidate = new Map<string, Map<string, Entry>>();
   readonly #byKey = new Map<string, Map<string, Entry>>();
-  readonly #places = new Map<string, number>();
-  #lastPlace = 0;
   /** When each breaker is looked at next, in monotonic time. */
   readonly #timers = new Map<string, Ms>();
 
@@ -102,18 +89,14 @@ class Lot implements ParkingLot {
     });
   }
 
-  enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal {
+  enter(job: Pick<Job, "id">, candidates: readonly string[]): Pass | Refusal {
     const { clock } = this.#options;
     const now = readMonotonic(clock);
-    const earlier = [...(this.#byKey.get(toGroup(job))?.values() ?? [])].filter(
-      ({ place }) => place < (this.#places.get(job.id) ?? Infinity),
-    );
     const isWoken = this.#entries.get(job.id)?.wokenAt !== undefined;
     let refusal: Refusal | undefined;
     for (const of of candidates) {
-      const isBehind = earlier.some((entry) => entry.candidates.includes(of));
       const isCrowded = !isWoken && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
-      const result = isBehind || isCrowded ? { of, until: clock.now() + RETRY_MS } : this.breaker.enter(of, true);
+      const result = isCrowded ? { of, until: clock.now() + RETRY_MS } : this.breaker.enter(of, true);
       if (!isRefusal(result)) {
         this.arrived(job.id);
         return result;
@@ -124,18 +107,17 @@ class Lot implements ParkingLot {
   }
 
   park(job: WaitingJob, candidates: readonly string[], from = 0): void {
-    const place = this.#places.get(job.id) ?? ++this.#lastPlace;
-    const entry: Entry = { job: toWaitingJob(job), candidates, place, from: toMonotonic(from, this.#options.clock) };
-    this.#places.set(job.id, place);
-    this.arrived(job.id);
-    this.#entries.set(job.id, entry);
+    const { id, kind, key } = job;
+    const entry: Entry = { job: { id, kind, key }, candidates, from: toMonotonic(from, this.#options.clock) };
+    this.arrived(id);
+    this.#entries.set(id, entry);
     for (const of of candidates) addTo(this.#byCandidate, of, entry);
     addTo(this.#byKey, toGroup(job), entry);
     for (const of of candidates) this.#wakeNext(of);
   }
 
-  forget(jobId: string): void {
-    if (!this.#entries.has(jobId)) this.#places.delete(jobId);
+  has(jobId: string): boolean {
+    return this.#entries.has(jobId);
   }
 
   arrived(jobId: string): void {
@@ -150,18 +132,13 @@ class Lot implements ParkingLot {
   readonly states = (): WaitState[] =>
     this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
 
-  #drop(jobId: string): void {
-    this.arrived(jobId);
-    this.forget(jobId);
-  }
-
   #waitingFor(of: string, now: Ms): number {
     let count = 0;
     for (const { from } of this.#byCandidate.get(of)?.values() ?? []) if (from <= now) count++;
     return count;
   }
 
-  /** Puts as many jobs back into the queue as there is room for: those that wait longest, with all of their keys. */
+  /** Puts as many jobs back into the queue as there is room for: those that wait longest, with all of their keys, in any order. */
   #wakeNext(of: string): void {
     const { clock, signal } = this.#options;
     const waiting = this.#byCandidate.get(of);
@@ -173,8 +150,8 @@ class Lot implements ParkingLot {
       if (room <= 0) break;
       const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
       if (entry.wokenAt !== undefined || group.some(({ wokenAt }) => wokenAt !== undefined)) continue;
-      const jobs = group.toSorted((a, b) => a.place - b.place).slice(0, MAX_WOKEN);
-      if ((jobs[0]?.from ?? 0) > now) continue;
+      const jobs = group.filter(({ from: earliest }) => earliest <= now).slice(0, MAX_WOKEN);
+      if (jobs.length === 0) continue;
       for (const one of jobs) one.wokenAt = now;
       void this.#wake(jobs.map(({ job }) => job));
       room--;
@@ -190,7 +167,7 @@ class Lot implements ParkingLot {
       const { job, wokenAt } = entry;
       if (wokenAt === undefined && entry.from > now && entry.from < from) from = entry.from;
       if (wokenAt === undefined) continue;
-      if (now - wokenAt > FORGET_MS) this.#drop(id);
+      if (now - wokenAt > FORGET_MS) this.arrived(id);
       else if (now - wokenAt < WOKEN_MS) keys.add(toGroup(job));
     }
     return { woken: keys.size, from };
@@ -215,12 +192,11 @@ class Lot implements ParkingLot {
     while (!signal.aborted) {
       try {
         await store.commit((tx) => {
-          // What kept its key keeps its place in it.
-          for (const { kind, id } of jobs) {
+          for (const { kind, id, key } of jobs) {
+            // A delivery has kept its key. A run has not, and goes before what came later.
             if (kind === "delivery") tx.update("job", kind, id, clock.now());
-            else tx.delete("job", kind, id);
+            else tx.update("job", kind, id, clock.now(), key);
           }
-          for (const job of jobs) if (job.kind !== "delivery") tx.add("job", job);
         });
         return;
       } catch (error) {
@@ -249,9 +225,7 @@ export function createParkingLot(options: ParkingLotOptions): ParkingLot {
   return new Lot(options);
 }
 
-/** A job that may have waited does so no more, and its attempts are over. */
+/** A job that may have waited does so no more. */
 export function endWait(job: Pick<Job, "id"> | undefined, parking: ParkingLot): void {
-  if (!job) return;
-  parking.arrived(job.id);
-  parking.forget(job.id);
+  if (job) parking.arrived(job.id);
 }

@@ -1,6 +1,5 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import type { Refusal } from "../core/breaker.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   getParkedUntil,
@@ -18,7 +17,16 @@ import { endRun, getUsed, getUsedSoFar, persistFor, type AttemptUsage, toRunErro
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
-import { AttemptGate, countWaited, findExpired, openGate, planAfterFailure, toCandidates, writeProviderWait } from "./provider-wait.ts";
+import {
+  AttemptGate,
+  countWaited,
+  findExpired,
+  openGate,
+  planAfterFailure,
+  type RunRefusal,
+  toCandidates,
+  writeProviderWait,
+} from "./provider-wait.ts";
 import { keepFailedAttempts } from "./run-result.ts";
 import { traceRun } from "./traced-run.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
@@ -39,11 +47,7 @@ export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSi
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
   const { run, admission, isStored } = loaded;
   const current: Try = { kind, deps, signal, admission, run, isStored, steps: [...steps], crashes: 0 };
-  try {
-    await traceRun(loaded, current, () => executeTry(loaded, current));
-  } finally {
-    if (kind.job) deps.parking.forget(kind.job.id);
-  }
+  await traceRun(loaded, current, () => executeTry(loaded, current));
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
@@ -62,7 +66,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
       if (!(await noteCrash(current))) return;
       leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
     }
-    const gate = openGate(ready.model, kind.job, deps.parking);
+    const gate = await openGate(ready.model, current);
     if (!(gate instanceof AttemptGate)) {
       const { run: waiting } = current;
       return admission?.release(waiting, await waitForProvider(gate, ready.model, current));
@@ -117,7 +121,7 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, crashes }: Try): 
 }
 
 /** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
-async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: Try): Promise<AttemptUsage> {
+async function waitForProvider({ from, ...refusal }: RunRefusal, model: ResolvedModel, current: Try): Promise<AttemptUsage> {
   const { kind, deps, run, isStored } = current;
   const now = deps.clock.now();
   const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
@@ -132,7 +136,9 @@ async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: 
     crashCount: current.crashes,
     ...getUsedSoFar(current),
   };
-  await persistFor(current, () => writeProviderWait(current, change, { of: refusal.of, candidates: toCandidates(model), now }));
+  await persistFor(current, () =>
+    writeProviderWait(current, change, { of: refusal.of, candidates: toCandidates(model), now, ...(from === undefined ? {} : { from }) }),
+  );
   return toSpent(addRunUsage(current), true);
 }
 

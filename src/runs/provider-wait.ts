@@ -3,10 +3,10 @@ import type { CallGate, ResolvedModel } from "../agent/types.ts";
 import { ECHO } from "../agent/no-model.ts";
 import { backOff } from "../core/backoff.ts";
 import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
-import { LOOK_MS, toParkedJob, type ParkingLot } from "../queue/parking-lot.ts";
-import type { Job, Ms, RunChange, RunRecord, Store } from "../store/types.ts";
+import { fromParkedKey, LOOK_MS, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
+import type { EarlierJob, Job, Ms, RunChange, RunRecord, StepRecord, Store } from "../store/types.ts";
 import { buildRunJob } from "./run-result.ts";
-import type { FailedTurn, RunKind } from "./run-kind.ts";
+import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";
 import type { ActionContext } from "./types.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
@@ -16,6 +16,8 @@ const RETRY = { firstMs: 2_000, longestMs: 300_000 };
 const AWAY = new Set(["rate_limited", "provider_unavailable"]);
 /** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
 const LATE_MS = 5_000;
+/** A run that waits behind another one looks again no sooner. */
+const SOON_MS = 1_000;
 
 /** The model of a run and its fallbacks, in the order in which they are asked. */
 export const toCandidates = ({ ref, fallbacks = [] }: ResolvedModel): string[] =>
@@ -61,12 +63,52 @@ export class AttemptGate implements CallGate {
   }
 }
 
-/** Asks whether one of a run's models takes calls. A run without a job has a caller, who is answered immediately. */
-export function openGate(model: ResolvedModel, job: Job | undefined, parking: ParkingLot): AttemptGate | Refusal {
+/** `from`: the run looks again no earlier, whatever the breaker says. */
+export type RunRefusal = Refusal & { from?: Ms };
+
+interface StartingRun {
+  kind: RunKind;
+  deps: Pick<ExecutorDeps, "store" | "queue" | "clock" | "parking">;
+  steps: readonly StepRecord[];
+}
+
+/**
+ * Asks whether one of a run's models takes calls, and whether no earlier run of its session waits for one of them. That is
+ * read from the queue: the process that let the earlier run wait may be gone, or another one. A run without a job has a caller,
+ * who is answered immediately.
+ */
+export async function openGate(model: ResolvedModel, { kind, deps, steps }: StartingRun): Promise<AttemptGate | RunRefusal> {
+  const { parking, queue } = deps;
+  const { job } = kind;
   const candidates = toCandidates(model);
-  if (!job || candidates.length === 0) return new AttemptGate(parking.breaker);
+  const [first] = candidates;
+  if (!job || first === undefined) return new AttemptGate(parking.breaker);
+  // A run with steps goes on with its turn.
+  const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
+  const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
+  if (earlier) return waitBehind(earlier, first, kind, deps);
   const pass = parking.enter(job, candidates);
   return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass);
+}
+
+/** Lets a run wait behind an earlier one of its session, until that is woken. */
+async function waitBehind(
+  { id, key, runAt }: EarlierJob,
+  model: string,
+  { context }: RunKind,
+  { store, parking, clock }: StartingRun["deps"],
+): Promise<RunRefusal> {
+  const now = clock.now();
+  const waits = fromParkedKey(key);
+  const of = waits?.of ?? model;
+  const run = waits && (await store.get("run", id));
+  // It is back in its session, and goes first there.
+  if (!waits) return { of, until: now + SOON_MS };
+  // Another gateway let it wait, or this one before it was started again.
+  if (run?.parked?.reason === "provider" && !parking.has(id)) parkRun(run, parking, context);
+  if (run?.parked?.reason === "provider") return { of, until: now + SOON_MS };
+  const from = Math.max(runAt, now + SOON_MS);
+  return { of, until: from, from };
 }
 
 /** Time in which a run has waited for people and limits until `now`, as a change of the run when it starts or waits for a provider. */
@@ -137,7 +179,7 @@ export function findExpired(run: RunRecord, { of }: Refusal, kind: RunKind, now:
 
 interface WaitingRun {
   kind: RunKind;
-  deps: { store: Pick<Store, "commit">; parking: ParkingLot };
+  deps: Pick<ExecutorDeps, "store" | "queue" | "parking">;
   run: RunRecord;
   isStored: boolean;
 }
@@ -158,10 +200,11 @@ export async function writeProviderWait(
   const held = await deps.store.commit((tx) => {
     if (isStored)
       tx.update("run", run.id, { ...change, ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }) });
-    tx.settle(job);
-    tx.add("job", toParkedJob(job, of, Math.round(Math.min(lookAt, deadline))));
+    tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
   }, job);
-  if (held) deps.parking.park(job, candidates, from);
+  // A commit whose answer was lost is repeated, when the job is not held any more.
+  const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;
+  if (isParked) deps.parking.park(job, candidates, from);
 }
 
 const PAGE = 500;
@@ -180,10 +223,15 @@ export async function restoreWaitingRuns(
   }
   for (const run of parked.toReversed()) {
     if (run.parked?.reason !== "provider") continue;
-    const { of } = run.parked;
-    const agent = context.agents.get(run.spec.session.agentId);
-    const resolved = context.models.resolve(run.spec.model ?? agent?.model ?? of, run.spec.model === undefined ? agent?.fallbacks : []);
-    parking.breaker.open(of, clock.now());
-    parking.park(buildRunJob(run.id, run.spec, run.createdAt), resolved.ok ? toCandidates(resolved.model) : [of]);
+    parking.breaker.open(run.parked.of, clock.now());
+    parkRun(run, parking, context);
   }
+}
+
+/** Lets this gateway wake a run that waits for a provider. */
+function parkRun({ id, spec, createdAt, parked }: RunRecord, parking: ParkingLot, context: ActionContext): void {
+  if (parked?.reason !== "provider") return;
+  const agent = context.agents.get(spec.session.agentId);
+  const resolved = context.models.resolve(spec.model ?? agent?.model ?? parked.of, spec.model === undefined ? agent?.fallbacks : []);
+  parking.park(buildRunJob(id, spec, createdAt), resolved.ok ? toCandidates(resolved.model) : [parked.of]);
 }

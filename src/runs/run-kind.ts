@@ -78,6 +78,7 @@ export interface RunKind {
 export type ExecutorDeps = Pick<
   TurnDeps,
   | "store"
+  | "queue"
   | "cluster"
   | "clock"
   | "log"

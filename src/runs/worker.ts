@@ -5,7 +5,7 @@ import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
-import { fromParkedKey, toWaitingJob } from "../queue/parking-lot.ts";
+import { fromParkedKey } from "../queue/parking-lot.ts";
 import { createQuarantine } from "./quarantine.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
@@ -116,11 +116,8 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
 }
 
 /** Puts a job that has waited for a provider back into the queue of its session. */
-async function returnToSession(job: Job, key: string, { store }: TurnDeps): Promise<void> {
-  await store.commit((tx) => {
-    tx.settle(job);
-    tx.add("job", toWaitingJob({ ...job, key }));
-  }, job);
+async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps): Promise<void> {
+  await store.commit((tx) => tx.settle(job, clock.now(), { key }), job);
 }
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
@@ -129,8 +126,8 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;
-    const key = fromParkedKey(job.key);
-    if (key !== undefined) return returnToSession(job, key, deps);
+    const parked = fromParkedKey(job.key);
+    if (parked) return returnToSession(job, parked.key, deps);
     if (data.type === "heartbeat") return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
     if (data.type === "collect") return executeBatch(job, data, deps);
     return job.kind === "command" ? executeCommand(job, data, deps) : executeRun(createHookRun(job, data, deps), deps, signal);

@@ -24,6 +24,13 @@ export interface JobPosition {
   /** Whether a worker executes it. */
   held: boolean;
 }
+/** A job that was added before another. */
+export interface EarlierJob {
+  id: string;
+  key: string;
+  /** When it may start at the earliest; 0 without a delay. */
+  runAt: Ms;
+}
 export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
 /** One start of a job: `lease` distinguishes it from the other starts. */
 export type HeldJob = Pick<Job, "kind" | "id" | "lease">;

@@ -48,8 +48,11 @@ export interface Updates {
   run: [id: string, change: RunChange];
   delivery: [id: string, change: DeliveryChange];
   systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
-  /** When a job without a holder may start; it keeps its place within its key. */
-  job: [kind: JobKind, id: string, runAt: Ms];
+  /**
+   * When a job without a holder may start; it keeps its place within its key. With `key` it goes under that key, as when it is
+   * settled; a job that has this key already stays as it is.
+   */
+  job: [kind: JobKind, id: string, runAt: Ms, key?: string];
   toolCall: [runId: string, callId: string, change: ToolCallChange];
 }
 

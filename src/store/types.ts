@@ -4,8 +4,8 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
-import type { HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
-import type { Adds, Deletes, SearchResult, Gets, Lists, SearchedKind, Sets, Updates } from "./operations.ts";
+import type { EarlierJob, HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
+import type { Adds, Deletes, Gets, Lists, SearchedKind, SearchResult, Sets, Updates } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
@@ -34,9 +34,11 @@ export interface Writes {
   delete<K extends keyof Deletes>(kind: K, ...of: Deletes[K]): void;
   /**
    * Ends a job that this process holds, so that the next of its key may start. With `retryAt` the job is put back
-   * instead, still first of its key, to start no earlier than that; `resetAttempts` forgets its starts.
+   * instead, still first of its key, to start no earlier than that; `resetAttempts` forgets its starts. With `key` it is put
+   * back under that key without its starts, and the key that it had is free; under any key it goes before jobs that were
+   * added later, as long as none of them was begun.
    */
-  settle(job: Job, retryAt?: Ms, options?: { resetAttempts?: boolean }): void;
+  settle(job: Job, retryAt?: Ms, options?: { resetAttempts?: boolean; key?: string }): void;
 }
 
 export type AcceptResult =
@@ -120,6 +122,8 @@ export interface Queue {
   onLost?(listener: (job: HeldJob) => void): () => void;
   /** Where a job stands; undefined if it is not in the queue. */
   find(kind: JobKind, id: string): Promise<JobPosition | undefined>;
+  /** The first of the jobs that were added before `job` and have one of these keys; undefined if there is none. */
+  findEarlier(job: Job, keys: readonly string[]): Promise<EarlierJob | undefined>;
   /** Jobs that wait, by kind; and the age of the oldest. */
   waiting(kind: JobKind): Promise<{ count: number; oldestMs: number }>;
   /** At start: jobs that a crash cut off may start again. Returns how many. */

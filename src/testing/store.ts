@@ -6,6 +6,7 @@ import { testLists } from "./store/lists.ts";
 import type { Home } from "./store/make.ts";
 import { testQueueClock } from "./store/queue-clock.ts";
 import { testQueueLeases } from "./store/queue-leases.ts";
+import { testQueueKeys } from "./store/queue-keys.ts";
 import { testQueueOrder } from "./store/queue-order.ts";
 import { testRecords } from "./store/records.ts";
 import { createStage } from "./store/stage.ts";
@@ -32,6 +33,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
   describe(`queue on ${name}`, () => {
     const stage = createStage(makeHome);
     testQueueOrder(stage);
+    testQueueKeys(stage);
     testQueueLeases(stage);
     testQueueClock(stage);
   });

@@ -24,6 +24,10 @@ const one = (name: string, fault: string, ...[file, from, to, seeds = SEEDS]: [s
   seeds,
 });
 
+/** Those that make runs wait for their provider, and what can disturb that. */
+const WAITS =
+  "kill,kill at commit,suspend,slow machine,disk full,provider limits once,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
+
 const MUTANTS: Mutant[] = [
   one(
     "jobs of one key run beside each other",
@@ -90,6 +94,14 @@ const MUTANTS: Mutant[] = [
     "src/runs/provider-wait.ts",
     "if (!isAway && failures >= MAX_TRIES)",
     "if (failures >= MAX_TRIES)",
+  ),
+  one(
+    "a run does not look for earlier ones of its session that wait",
+    WAITS,
+    "src/runs/provider-wait.ts",
+    "steps.length > 0 ? undefined : await queue.findEarlier(job, keys)",
+    "steps.length > Infinity ? await queue.findEarlier(job, keys) : undefined",
+    100,
   ),
 ];
 

@@ -4,8 +4,10 @@
  * its gateways logged. Exits with 1 if an invariant is broken.
  */
 import { parseArgs } from "node:util";
+import { removeFolders, removeLeftFolders } from "./folders.ts";
 import type { StoreKind } from "./plan.ts";
 import { renderFailure, runSeeds } from "./seeds.ts";
+import { startWatchdog } from "./watchdog.ts";
 
 const { values } = parseArgs({
   options: {
@@ -21,6 +23,13 @@ const { values } = parseArgs({
 });
 // What a killed gateway has begun may reject with nobody left to hear it.
 process.on("unhandledRejection", () => undefined);
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.once(signal, () => {
+    removeFolders(process.pid);
+    process.exit(1);
+  });
+removeLeftFolders();
+const watchdog = startWatchdog();
 
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 const begun = performance.now();
@@ -31,7 +40,9 @@ const failures = await runSeeds({
   count,
   fault: values.fault,
   first: values.first,
-  onEnd({ outside, errors }) {
+  onBegin: watchdog.begin,
+  onEnd({ plan, outside, errors }) {
+    watchdog.end(plan.seed);
     done++;
     if (values.seed !== undefined || values.trace) console.log(outside.trace.join("\n"));
     if (values.errors) console.log(errors.join("\n"));

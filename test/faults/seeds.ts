@@ -17,6 +17,8 @@ export interface SeedOptions {
   count: number;
   /** The one fault that is drawn; all of them if absent. */
   fault?: string | undefined;
+  /** Called before a seed runs, and after it. */
+  onBegin?(seed: number, replay: string): void;
   onEnd?(outcome: Outcome): void;
   /** Ends after the first failure. */
   first?: boolean;
@@ -26,19 +28,20 @@ const SHOWN = 6;
 /** On PostgreSQL time is real, and most of it is waiting. */
 const AT_ONCE = { sqlite: 1, postgres: 8 };
 
-export async function runSeeds({ store = "sqlite", from = 1, count, fault, onEnd, first }: SeedOptions): Promise<Failure[]> {
+export async function runSeeds({ store = "sqlite", from = 1, count, fault, onBegin, onEnd, first }: SeedOptions): Promise<Failure[]> {
   const failures: Failure[] = [];
   let next = from;
   const work = async (): Promise<void> => {
     while (next < from + count && !(first && failures.length > 0)) {
       const seed = next++;
+      const only = `${store === "sqlite" ? "" : ` --store ${store}`}${fault === undefined ? "" : ` --fault "${fault}"`}`;
+      const replay = `node --conditions=rouse-source --disable-warning=ExperimentalWarning test/faults/run.ts${only} --seed ${seed}`;
+      onBegin?.(seed, replay);
       const plan = createPlan(seed, store, fault);
       const database = store === "postgres" ? (await import("./postgres.ts")).createDatabase() : undefined;
       const outcome = await simulate(plan, database);
       onEnd?.(outcome);
       const problems = findProblems(outcome);
-      const only = `${store === "sqlite" ? "" : ` --store ${store}`}${fault === undefined ? "" : ` --fault "${fault}"`}`;
-      const replay = `node --conditions=rouse-source --disable-warning=ExperimentalWarning test/faults/run.ts${only} --seed ${seed}`;
       if (problems.length > 0) failures.push({ seed, problems, outcome, replay });
     }
   };

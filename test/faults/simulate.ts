@@ -1,12 +1,10 @@
 /** Runs the plan of a seed on real gateways, and hands back what the outside saw and what the operator sees at the end. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom } from "../../bench/simulate/random.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openGateway, type RunningGateway } from "../../src/gateway/gateway.ts";
 import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
+import { makeFolder, removeFolder } from "./folders.ts";
 import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } from "./outside.ts";
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
 import { installTime, RealTime, runAs, Time, type Incarnation } from "./time.ts";
@@ -75,7 +73,7 @@ class Simulation {
     this.outside.onPoison = (of) => this.#kill(this.#slots.findIndex(({ incarnation }) => incarnation === of));
     this.#random = createRandom(plan.seed + 2_000_003);
     this.#database = database;
-    this.#dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "rouse-faults-"));
+    this.#dir = makeFolder();
     this.#slots = Array.from({ length: plan.gateways }, () => ({
       incarnation: undefined,
       gateway: undefined,
@@ -279,7 +277,7 @@ class Simulation {
     }
     this.time.close();
     await this.#database?.close();
-    rmSync(this.#dir, { recursive: true, force: true });
+    removeFolder(this.#dir);
   }
 }
 

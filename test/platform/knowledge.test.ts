@@ -69,6 +69,7 @@ beforeEach(async () => {
     cluster: handle.cluster,
     parking: newParking(handle.store, systemClock),
     store: handle.store,
+    queue: handle.queue,
     clock,
     log,
     context: () => loaded.snapshot,

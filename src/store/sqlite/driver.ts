@@ -3,6 +3,7 @@ import { Checkpoints } from "./checkpoints.ts";
 import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
 import { LogFile } from "./log-file.ts";
 import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
+import { findEarlierSqliteJob, findSqliteJob } from "./job-positions.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { restartLog } from "./restart-log.ts";
 import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
@@ -21,6 +22,7 @@ import { createWritable } from "./writable.ts";
 import { createWrites } from "./writes.ts";
 
 interface Parts {
+  sql: Statements;
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
   loop: MaterializeLoop;
@@ -30,7 +32,7 @@ interface Parts {
 }
 
 /** The queue over the store's own database, so that work and jobs share a commit. */
-export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Parts): Queue {
+export function createSqliteQueue({ sql, jobs, group, loop, signals, watch, now }: Parts): Queue {
   /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
   const followClock = async (): Promise<void> => {
     const step = watch.look();
@@ -51,8 +53,10 @@ export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Pa
     onReady: signals.onReady,
     async find(kind, id) {
       await loop.catchUp();
-      return jobs.find(kind, id);
+      return findSqliteJob(sql, kind, id);
     },
+    // What stands before a job that was given to a worker is in the table already.
+    findEarlier: (job, keys) => Promise.resolve(findEarlierSqliteJob(sql, job, keys)),
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);
@@ -146,7 +150,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
   };
   return {
     store: { ...clampTimes(store, now), close },
-    queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
+    queue: createSqliteQueue({ sql, jobs, group, loop, signals, watch, now }),
     cluster: { ...singleNode(now, log), reachable: writable.isWritable },
     usage: createSqliteUsage({ sql, jobs, group, loop, signals, now }),
   };

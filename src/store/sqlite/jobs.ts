@@ -1,6 +1,6 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
-import { type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
+import { type Job, type JobKind, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -12,6 +12,13 @@ interface JobRow {
   attempts: number;
   starts: number;
   enqueued: number;
+}
+
+/** Where a job goes that gets another key. */
+interface Target {
+  key: string;
+  runAt: Ms;
+  now: Ms;
 }
 
 /** Jobs whose delay is over and that join the line in one transaction; other jobs are taken all the same once the line is empty. */
@@ -145,6 +152,50 @@ export class SqliteJobs {
     );
   }
 
+  /** Puts a job that its caller holds under another key. */
+  moveHeld(job: Job, target: Target): void {
+    if (this.isHeld(job)) this.#changeKey(job.kind, job.id, target);
+  }
+
+  /** Puts a job under another key, if no worker holds it. */
+  move(kind: JobKind, id: string, target: Target): void {
+    if (this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 0 AND key <> ?", kind, id, target.key))
+      this.#changeKey(kind, id, target);
+  }
+
+  /** A job that gets another key keeps its `seq`: it goes before what was added later, unless that was begun. */
+  #changeKey(kind: JobKind, id: string, { key, runAt, now }: Target): void {
+    const sql = this.#sql;
+    const row = sql.get<{ seq: number; key: string; isFirst: number }>(
+      "SELECT seq, key, held = 1 OR ready IS NOT NULL AS isFirst FROM jobs WHERE kind = ? AND id = ?",
+      kind,
+      id,
+    );
+    if (!row) return;
+    // The one of the key that is held or may start. Before it stand only those that got this key after it was begun.
+    const first = sql.get<{ seq: number; id: string; isBegun: number }>(
+      `SELECT seq, id, starts > 0 AS isBegun FROM jobs INDEXED BY jobs_key
+        WHERE kind = ? AND key = ? AND (held = 1 OR ready IS NOT NULL) ORDER BY seq LIMIT 1`,
+      kind,
+      key,
+    );
+    const isBehind = first !== undefined && (first.isBegun === 1 || first.seq < row.seq);
+    const delayEnd = getDelayEnd(runAt, now);
+    if (first && !isBehind) {
+      sql.run("UPDATE jobs SET ready = NULL WHERE seq = ?", first.seq);
+      // A limit keeps no place for a run that cannot start; it is parked once more when it is the first of its key again.
+      if (kind === "turn") sql.run("DELETE FROM parked WHERE run = ?", first.id);
+    }
+    sql.run(
+      "UPDATE jobs SET key = ?, run_at = ?, ready = ?, held = 0, attempts = 0, starts = 0 WHERE seq = ?",
+      key,
+      delayEnd,
+      isBehind ? null : this.#readyAt(delayEnd),
+      row.seq,
+    );
+    if (row.isFirst === 1) this.#promote(kind, row.key, now);
+  }
+
   /** Removes a job, if no worker holds it. */
   remove(kind: JobKind, id: string, now: Ms): void {
     const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>(
@@ -224,18 +275,6 @@ export class SqliteJobs {
       kind,
       FIRST_TIME,
     )?.ready;
-  }
-
-  /** Where a job stands. The first of its key is the one that may start or is under way. */
-  find(kind: JobKind, id: string): JobPosition | undefined {
-    const row = this.#sql.get<{ head: string; runAt: Ms; held: number }>(
-      `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
-          coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
-        FROM jobs WHERE kind = ? AND id = ?`,
-      kind,
-      id,
-    );
-    return row && { ...row, held: row.held === 1 };
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {

@@ -195,8 +195,9 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
         const text = "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
         for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
       },
-      job(kind, id, runAt) {
-        jobs.reschedule(kind, id, runAt, now());
+      job(kind, id, runAt, key) {
+        if (key === undefined) jobs.reschedule(kind, id, runAt, now());
+        else jobs.move(kind, id, { key, runAt, now: now() });
         touched.add(kind);
       },
       toolCall: (runId, callId, change) => updateToolCall(sql, runId, callId, change),
@@ -218,6 +219,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     settle(job, retryAt, options) {
       if (retryAt === undefined) jobs.complete(job, now());
+      else if (options?.key !== undefined) jobs.moveHeld(job, { key: options.key, runAt: retryAt, now: now() });
       else jobs.retry(job, retryAt, options?.resetAttempts ?? false, now());
       touched.add(job.kind);
     },

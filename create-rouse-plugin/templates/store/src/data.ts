@@ -157,8 +157,8 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
             Object.assign(event, { state: state ?? event.state, failures: event.failures + (failed ? 1 : 0) });
         });
       },
-      job(kind, id, runAt) {
-        later(() => data.jobs.reschedule(kind, id, runAt, now));
+      job(kind, id, runAt, key) {
+        later(() => (key === undefined ? data.jobs.reschedule(kind, id, runAt, now) : data.jobs.move(kind, id, key, runAt, now)));
         touched.add(kind);
       },
       toolCall(runId, callId, given) {
@@ -181,8 +181,12 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         touched.add(kind);
       },
     },
-    settle(job, retryAt, { resetAttempts = false } = {}) {
-      later(() => (retryAt === undefined ? data.jobs.end(job, now) : data.jobs.putBack(job, retryAt, resetAttempts, now)));
+    settle(job, retryAt, { resetAttempts = false, key } = {}) {
+      later(() => {
+        if (retryAt === undefined) data.jobs.end(job, now);
+        else if (key === undefined) data.jobs.putBack(job, retryAt, resetAttempts, now);
+        else data.jobs.moveHeld(job, key, retryAt, now);
+      });
       touched.add(job.kind);
     },
   });

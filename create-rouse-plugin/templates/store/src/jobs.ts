@@ -1,4 +1,4 @@
-import { getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "rouse/store-kit";
+import { type EarlierJob, getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "rouse/store-kit";
 
 interface Entry extends Omit<Job, "lease"> {
   seq: number;
@@ -8,6 +8,8 @@ interface Entry extends Omit<Job, "lease"> {
   place: number;
   /** The number of the start that is under way; undefined while nobody holds the job. */
   lease: number | undefined;
+  /** Set by its first start: it stays the first of its key until it ends, or gets another key. */
+  begun: boolean;
 }
 
 /** The queue: jobs of the same key start in the order in which they came, one at a time. */
@@ -29,6 +31,7 @@ export class Jobs {
       place: ++this.#places,
       attempts: 0,
       lease: undefined,
+      begun: false,
     };
     const key = `${job.kind}/${job.key}`;
     const line = this.#byKey.get(key) ?? [];
@@ -47,8 +50,9 @@ export class Jobs {
     ready.sort((one, other) => one.place - other.place);
     return ready.slice(0, limit).map((entry) => {
       entry.attempts++;
+      entry.begun = true;
       entry.lease = ++this.#starts;
-      const { seq: _seq, runAt: _runAt, place: _place, lease, ...job } = entry;
+      const { seq: _seq, runAt: _runAt, place: _place, begun: _begun, lease, ...job } = entry;
       return { ...structuredClone(job), lease };
     });
   }
@@ -79,6 +83,18 @@ export class Jobs {
   reschedule(kind: JobKind, id: string, runAt: Ms, now: Ms): void {
     const entry = this.#byId.get(`${kind}/${id}`);
     if (entry && entry.lease === undefined) Object.assign(entry, { runAt: getDelayEnd(runAt, now), place: ++this.#places });
+  }
+
+  /** Puts a job that its caller holds under another key. */
+  moveHeld(job: Job, key: string, runAt: Ms, now: Ms): void {
+    const entry = this.#find(job);
+    if (entry) this.#changeKey(entry, key, runAt, now);
+  }
+
+  /** Puts a job that nobody holds under another key. */
+  move(kind: JobKind, id: string, key: string, runAt: Ms, now: Ms): void {
+    const entry = this.#byId.get(`${kind}/${id}`);
+    if (entry && entry.lease === undefined && entry.key !== key) this.#changeKey(entry, key, runAt, now);
   }
 
   /** Deletes a job that nobody holds. */
@@ -123,6 +139,16 @@ export class Jobs {
     return (this.#byId.get(`${kind}/${id}`)?.runAt ?? 0) >= at;
   }
 
+  /** The first of those with one of these keys that were added before a job. */
+  findEarlier({ kind, id }: Job, keys: readonly string[]): EarlierJob | undefined {
+    const seq = this.#byId.get(`${kind}/${id}`)?.seq ?? 0;
+    const [first] = keys
+      .flatMap((key) => this.#byKey.get(`${kind}/${key}`) ?? [])
+      .filter((entry) => entry.seq < seq)
+      .toSorted((one, other) => one.seq - other.seq);
+    return first && { id: first.id, key: first.key, runAt: first.runAt };
+  }
+
   waiting(kind: JobKind, now: Ms): { count: number; oldestMs: number } {
     const waiting = [...this.#byId.values()].filter((entry) => entry.kind === kind && entry.lease === undefined);
     return { count: waiting.length, oldestMs: waiting.reduce((oldest, { enqueuedAt }) => Math.max(oldest, now - enqueuedAt), 0) };
@@ -140,6 +166,17 @@ export class Jobs {
   #find({ kind, id, lease }: Job): Entry | undefined {
     const entry = this.#byId.get(`${kind}/${id}`);
     return lease !== undefined && entry?.lease === lease ? entry : undefined;
+  }
+
+  /** Before jobs of the key that were added later, as long as none of them was begun. */
+  #changeKey(entry: Entry, key: string, runAt: Ms, now: Ms): void {
+    this.#delete(entry, now);
+    this.#byId.set(`${entry.kind}/${entry.id}`, entry);
+    Object.assign(entry, { key, runAt: getDelayEnd(runAt, now), place: ++this.#places, lease: undefined, attempts: 0, begun: false });
+    const line = this.#byKey.get(`${entry.kind}/${key}`) ?? [];
+    const behind = line.findLastIndex((other) => other.begun || other.seq < entry.seq);
+    line.splice(behind + 1, 0, entry);
+    this.#byKey.set(`${entry.kind}/${key}`, line);
   }
 
   #delete(entry: Entry, now: Ms): void {

@@ -138,6 +138,7 @@ function createQueue({ data: { jobs }, listeners, now, checkOpen, announce, watc
     },
     onReady: (listener) => listeners.onReady(listener),
     find: async (kind, id) => jobs.find(kind, id),
+    findEarlier: async (job, keys) => jobs.findEarlier(job, keys),
     waiting: async (kind) => jobs.waiting(kind, now()),
     async recover() {
       const released = jobs.recover();
