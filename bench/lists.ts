@@ -12,7 +12,7 @@ import pg from "pg";
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
 import { openStore } from "../src/store/open.ts";
-import { median } from "./figures.ts";
+import { median } from "./measure.ts";
 import { countStatements, fillStatements, type Dialect } from "./lists-fill.ts";
 import { withSchema } from "./postgres.ts";
 import { startGateway, withServers } from "./servers.ts";
@@ -210,7 +210,7 @@ async function repeat(list: string, once: () => Promise<Measured>): Promise<Line
 async function run(url: string): Promise<Line[]> {
   const forever = { events: "365d", runs: "365d", hookSessions: "365d", apiSessions: "365d", deliveries: "365d" };
   const config = { gateway: { port: 0, drainSeconds: 0, token: TOKEN }, store: { url, retention: forever }, hooks: { retention: "365d" } };
-  return withServers([startGateway(config, ["--no-workers"])], async ([server]) => {
+  return withServers([startGateway(config, { workers: false })], async ([server]) => {
     const { port } = server as { port: number };
     const lines: Line[] = [];
     for (const [name, filters] of Object.entries(FILTERS)) {
