@@ -33,7 +33,7 @@ function testOrder(stage: Stage, { ids, fetch, fetchOne, enqueue, complete, now,
     expect(await fetch()).toMatchObject([{ id: "a1", key: "aside", data: 1, attempts: 1 }]);
   });
 
-  it("goes before what was added later, also where that came to the key first", async () => {
+  it("goes before what was added later, even if that came to the key first", async () => {
     await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }]);
     await putAside(await fetchOne(), "aside");
     await putAside(await fetchOne(), "aside");
