@@ -53,7 +53,7 @@ const CONFIRMED = "A person has confirmed that this call was carried out. Its re
 
 type Plan =
   | { do: "nothing" }
-  | { do: "start"; after?: Ms }
+  | { do: "start" }
   | { do: "ask"; ask: NewApproval }
   | { do: "wait"; approvalId: string }
   | { do: "answer"; change: CallChange["change"] }
@@ -146,10 +146,12 @@ class Loop {
   async #plan(call: ToolCallRecord): Promise<Plan> {
     const { tools, onUnknown, judge, warnings, journal } = this.#options;
     if (call.output !== undefined || this.#isCallers(call)) return { do: "nothing" };
-    const decision = call.approvalId === undefined ? undefined : await journal.getDecision(call.approvalId);
-    // A call that was started after the decision has used it up.
-    const isOpen = call.approvalId !== undefined && (decision === undefined || (call.startedAt ?? 0) <= decision.at);
-    if (isOpen) return decision ? this.#followDecision(call, decision) : { do: "wait", approvalId: call.approvalId as string };
+    const { approvalId } = call;
+    // A decision is good for one start. Times do not tell which came first: the clock may have been set back in between.
+    if (approvalId !== undefined && call.state !== "started" && call.startedFor !== approvalId) {
+      const decision = await journal.getDecision(approvalId);
+      return decision ? this.#followDecision(call, decision) : { do: "wait", approvalId };
+    }
     const tool = tools.get(call.name);
     if (call.state !== "planned" && call.state !== "waiting") {
       if (tool && isRepeatable(tool)) return { do: "start" };
@@ -177,7 +179,7 @@ class Loop {
     if (verdict === "approve" || verdict === "repeat") {
       const isThere = this.#options.tools.has(call.name);
       const output = toTextOutput("There is no tool of this name any more.", true);
-      return isThere ? { do: "start", after: at } : { do: "answer", change: { state: "failed", output } };
+      return isThere ? { do: "start" } : { do: "answer", change: { state: "failed", output } };
     }
     if (verdict === "done") return { do: "answer", change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at } };
     if (verdict === "deny" && call.state !== "unknown")
@@ -194,26 +196,24 @@ class Loop {
     if (givenUp?.do === "give-up") return { kind: "given-up", message: givenUp.message };
     const asks = plans.flatMap(({ plan }) => (plan.do === "ask" ? [plan.ask] : []));
     const open = plans.flatMap(({ plan }) => (plan.do === "wait" ? [plan.approvalId] : []));
-    const starting = plans.flatMap(({ call, plan }) =>
-      plan.do === "start" ? [{ call, tool: tools.get(call.name) as OfferedTool, after: plan.after ?? 0 }] : [],
-    );
-    const start = (call: ToolCallRecord, after: Ms): CallChange => ({
-      id: call.id,
-      change: { state: "started", startedAt: Math.max(clock.now(), after + 1) },
+    const starting = plans.flatMap(({ call, plan }) => (plan.do === "start" ? [{ call, tool: tools.get(call.name) as OfferedTool }] : []));
+    const start = ({ id, approvalId }: ToolCallRecord): CallChange => ({
+      id,
+      change: { state: "started", startedAt: clock.now(), ...(approvalId === undefined ? {} : { startedFor: approvalId }) },
     });
     const together = starting.filter(({ tool }) => !tool.exclusive);
     const changes = [
       ...plans.flatMap(({ call, plan }) => (plan.do === "answer" ? [{ id: call.id, change: plan.change }] : [])),
-      ...together.map(({ call, after }) => start(call, after)),
+      ...together.map(({ call }) => start(call)),
     ];
     this.#apply(step, changes);
     // Nothing leaves before it is on disk.
     const isHeld = isNew ? await journal.addStep(step) : changes.length === 0 || (await journal.updateCalls(changes));
     if (!isHeld) return LOST;
     let held = (await allEnded(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
-    for (const { call, tool, after } of starting.filter(({ tool: { exclusive } }) => exclusive)) {
+    for (const { call, tool } of starting.filter(({ tool: { exclusive } }) => exclusive)) {
       if (!held || signal.aborted) break;
-      const change = start(call, after);
+      const change = start(call);
       this.#apply(step, [change]);
       held = (await journal.updateCalls([change])) && (await this.#makeCall(step, call, tool));
     }

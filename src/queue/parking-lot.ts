@@ -1,5 +1,5 @@
 import { createBreaker, isRefusal, type Breaker, type WaitState, type Pass, type Refusal } from "../core/breaker.ts";
-import { readMonotonic, toMonotonic, type Clock } from "../core/clock.ts";
+import { readMonotonic, toMonotonic, toWallTime, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Job, JobKind, Ms, Store } from "../store/types.ts";
@@ -18,8 +18,8 @@ export interface ParkingLot {
   park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
   /** The job does not wait any more. */
   arrived(jobId: string): void;
-  /** Whether a job waits here. */
-  has(jobId: string): boolean;
+  /** Whether a job waits here, and `from` when it is put back at the earliest, if that is later than now. */
+  find(jobId: string): { from?: Ms } | undefined;
   /** The states of the breakers, and how many jobs wait for each here. */
   states(): WaitState[];
 }
@@ -116,8 +116,10 @@ class Lot implements ParkingLot {
     for (const of of candidates) this.#wakeNext(of);
   }
 
-  has(jobId: string): boolean {
-    return this.#entries.has(jobId);
+  find(jobId: string): { from?: Ms } | undefined {
+    const { clock } = this.#options;
+    const entry = this.#entries.get(jobId);
+    return entry && (entry.from > readMonotonic(clock) ? { from: toWallTime(entry.from, clock) } : {});
   }
 
   arrived(jobId: string): void {

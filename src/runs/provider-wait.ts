@@ -105,9 +105,11 @@ async function waitBehind(
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };
   // Another gateway let it wait, or this one before it was started again.
-  if (run?.parked?.reason === "provider" && !parking.has(id)) parkRun(run, parking, context);
-  if (run?.parked?.reason === "provider") return { of, until: now + SOON_MS };
-  const from = Math.max(runAt, now + SOON_MS);
+  if (run?.parked?.reason === "provider" && !parking.find(id)) parkRun(run, parking, context);
+  const known = run?.parked?.reason === "provider" ? parking.find(id) : { from: runAt };
+  // The two are put back together. Put back alone, this one would find the other, wait, and be put back, in a loop.
+  if (known && known.from === undefined) return { of, until: now + SOON_MS };
+  const from = Math.max(known?.from ?? 0, now + SOON_MS);
   return { of, until: from, from };
 }
 

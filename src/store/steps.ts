@@ -40,6 +40,8 @@ export interface ToolCallRecord {
   stored?: { id: string; length: number };
   /** The approval that the call waits for, or waited for. */
   approvalId?: string;
+  /** The approval whose decision let the call start, or start again: it lets no other start happen. */
+  startedFor?: string;
 }
 
 /** One model call, and the tool calls that it asked for. */

@@ -159,7 +159,7 @@ describe("the loop of a turn", () => {
   });
 
   it("asks again about a call that was started after its decision and has no answer", async () => {
-    const steps = [step("unknown", { approvalId: "apr_1", startedAt: 6 })];
+    const steps = [step("unknown", { approvalId: "apr_1", startedFor: "apr_1", startedAt: 6 })];
     const journal = journalOf({ steps, decisions: { apr_1: { verdict: "repeat", by: "operator", at } } });
     expect(await run([], [tool("a")], { journal })).toMatchObject({ kind: "waiting", asks: [{ reason: "outcome_unknown" }] });
     expect(happened).toEqual([]);

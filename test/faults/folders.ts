@@ -32,11 +32,20 @@ export function removeLeftFolders(): void {
   for (const pid of pids) if (pid > 0 && !isRunning(pid)) removeFolders(pid);
 }
 
+/** Another thread may remove a folder while it is read. */
+function listFiles(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: "utf8" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
 /** The bytes of all files in the folders of a process. */
 export function measureFolders(pid: number): number {
   let bytes = 0;
   for (const name of listFolders(pid))
-    for (const file of readdirSync(join(ROOT, name), { recursive: true, encoding: "utf8" }))
-      bytes += statSync(join(ROOT, name, file), { throwIfNoEntry: false })?.size ?? 0;
+    for (const file of listFiles(join(ROOT, name))) bytes += statSync(join(ROOT, name, file), { throwIfNoEntry: false })?.size ?? 0;
   return bytes;
 }

@@ -77,6 +77,12 @@ const messagesOnce: Check = ({ plan, outside: { ledgers }, runs }) =>
       : [];
   });
 
+/** The last call about an order. One that kills gateways fails, and is started again when its sender sends it again: that is later work. */
+function lastCall({ calls, answers }: Ledgers, { n, poison }: Order): ModelCall | undefined {
+  const again = poison ? answers.filter(({ order }) => order === n)[1] : undefined;
+  return calls.findLast(({ order, at }) => order === n && at < (again?.at ?? Infinity));
+}
+
 /** Of two orders of a session, the one that was acknowledged before the other was sent is done first. */
 const orderInSession: Check = ({ plan, outside: { ledgers } }) =>
   [...groupBy(plan.orders, ({ session }) => session).values()].flatMap((orders) => {
@@ -84,18 +90,17 @@ const orderInSession: Check = ({ plan, outside: { ledgers } }) =>
       n: order.n,
       sent: ledgers.answers.find((answer) => answer.order === order.n)?.at ?? Infinity,
       accepted: firstAccepted(ledgers, order)?.end ?? Infinity,
-      calls: ledgers.calls.filter((call) => call.order === order.n),
+      begun: ledgers.calls.find((call) => call.order === order.n)?.at ?? Infinity,
+      last: lastCall(ledgers, order)?.at ?? -Infinity,
     }));
     return known.flatMap((first) =>
-      known.flatMap((second) => {
-        const begun = second.calls[0]?.at ?? Infinity;
-        const last = first.calls.at(-1)?.at ?? -Infinity;
-        return first.n !== second.n && first.accepted < second.sent && begun < last
+      known.flatMap(({ n, sent, begun }) =>
+        first.n !== n && first.accepted < sent && begun < first.last
           ? [
-              `order ${second.n} began at ${seconds(begun)}, before order ${first.n} of its session was done (asked again at ${seconds(last)})`,
+              `order ${n} began at ${seconds(begun)}, before order ${first.n} of its session was done (asked again at ${seconds(first.last)})`,
             ]
-          : [];
-      }),
+          : [],
+      ),
     );
   });
 

@@ -41,6 +41,8 @@ const failures = await runSeeds({
   fault: values.fault,
   first: values.first,
   onBegin: watchdog.begin,
+  // At once: the watchdog may end the process at a later seed.
+  onFailure: (failure) => console.log(renderFailure(failure)),
   onEnd({ plan, outside, errors }) {
     watchdog.end(plan.seed);
     done++;
@@ -49,6 +51,5 @@ const failures = await runSeeds({
     if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${count}`);
   },
 });
-for (const failure of failures) console.log(renderFailure(failure));
 console.log(`${done} seeds in ${((performance.now() - begun) / 1000).toFixed(1)} s, ${failures.length} with a broken invariant`);
 process.exit(failures.length > 0 ? 1 : 0);

@@ -20,6 +20,7 @@ export interface SeedOptions {
   /** Called before a seed runs, and after it. */
   onBegin?(seed: number, replay: string): void;
   onEnd?(outcome: Outcome): void;
+  onFailure?(failure: Failure): void;
   /** Ends after the first failure. */
   first?: boolean;
 }
@@ -28,7 +29,16 @@ const SHOWN = 6;
 /** On PostgreSQL time is real, and most of it is waiting. */
 const AT_ONCE = { sqlite: 1, postgres: 8 };
 
-export async function runSeeds({ store = "sqlite", from = 1, count, fault, onBegin, onEnd, first }: SeedOptions): Promise<Failure[]> {
+export async function runSeeds({
+  store = "sqlite",
+  from = 1,
+  count,
+  fault,
+  onBegin,
+  onEnd,
+  onFailure,
+  first,
+}: SeedOptions): Promise<Failure[]> {
   const failures: Failure[] = [];
   let next = from;
   const work = async (): Promise<void> => {
@@ -42,7 +52,10 @@ export async function runSeeds({ store = "sqlite", from = 1, count, fault, onBeg
       const outcome = await simulate(plan, database);
       onEnd?.(outcome);
       const problems = findProblems(outcome);
-      if (problems.length > 0) failures.push({ seed, problems, outcome, replay });
+      if (problems.length === 0) continue;
+      const failure = { seed, problems, outcome, replay };
+      failures.push(failure);
+      onFailure?.(failure);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE[store] }, work));

@@ -102,6 +102,24 @@ describe("a run whose call has an unknown outcome", () => {
     expect(new Set(mail.sent.filter(({ n }) => n === 2).map(({ key }) => key))).toEqual(new Set([`${id}.1.0`]));
   });
 
+  it.each<[Verdict, object]>([
+    ["repeat", { 1: 1, 2: 2, 3: 1 }],
+    ["done", { 1: 1, 2: 1, 3: 1 }],
+  ])("does what a person decides once, at a time before its call by a clock that was set back: %s", async (verdict, sent) => {
+    const before = await start();
+    const id = await post(before);
+    await settle(before, id);
+    await stop();
+    const after = await start(-HOUR_MS);
+    const { approvals } = (await after.admin("/admin/v1/approvals?state=open")).body;
+    expect(
+      (await after.admin(`/admin/v1/approvals/${approvals[0].id}`, { method: "POST", body: JSON.stringify({ verdict }) })).status,
+    ).toBe(200);
+    expect(await settle(after, id, (status) => status === "succeeded")).toMatchObject({ reply: ALL_SENT });
+    expect(countMails(mail.sent)).toEqual(sent);
+    expect((await after.admin("/admin/v1/approvals")).body.approvals).toHaveLength(1);
+  });
+
   it("fails when nobody has decided for a day, and holds its session until then", async () => {
     const before = await start();
     const id = await post(before);
