@@ -128,7 +128,7 @@ export async function followTour(tour: Tour): Promise<void> {
     await followFirstEvent(follower, readBlocks("docs/first-event.md"));
     for (const block of readBlocks("docs/first-mapping.md")) await follower.follow(block);
     const [shop = "", ci = "", toChannel = ""] = follower.outputs.slice(3);
-    expect(shop).toMatch(/order {2}matches[^]*"status":"queued"[^]*"mapping":"order"/);
+    expect(shop).toMatch(/order {2}\(shop\.json5:5\) {2}took it[^]*"status":"queued"[^]*"mapping":"order"/);
     expect(ci).toMatch(/^202 [^]*"mapping": "ci"/);
     expect(toChannel).toMatch(/^202 /);
     const log = join(tour.folder, "replies.log");

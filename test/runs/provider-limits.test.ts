@@ -42,7 +42,7 @@ async function startWithOutage(store: object, limits: object): Promise<void> {
   const waitFor = (count: number, kinds: string[]): Promise<unknown> =>
     world.until(async () => {
       const { runs } = (await world.admin("/admin/v1/runs")).body as { runs: { waitsFor: { kind: string } | null }[] };
-      return runs.filter(({ waitsFor }) => waitsFor && kinds.includes(waitsFor.kind)).length === count;
+      return runs.filter(({ waitsFor }) => waitsFor && kinds.includes(waitsFor.kind)).length >= count;
     });
   for (let n = 0; n < 2; n++) expect((await world.post("/hooks/away", { n })).status).toBe(202);
   // Calls of these fail, and open the breaker.

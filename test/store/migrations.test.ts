@@ -246,7 +246,9 @@ describePostgres("the schema's steps", () => {
       const tables = new Set([...before.keys()].map((what) => what.split(/[ .]/)[1]));
       expect([...before].filter(([what, how]) => after.get(what) !== how && !isInParts(what, after))).toEqual([]);
       const fresh = [...after].filter(([what]) => !before.has(what));
-      expect(fresh.length).toBeGreaterThan(0);
+      // A step of indexes alone, none of them unique, leaves nothing of this kind.
+      const isIndexes = (MIGRATIONS[known] ?? "").split(";").every((one) => /^(?:\s|--.*)*(?:CREATE INDEX [^]*)?$/.test(one));
+      expect(fresh.length > 0 || isIndexes).toBe(true);
       // In tables that were there, nothing has come that refuses or changes what the version before writes.
       // The trigger is for times that the version before does not write.
       const added = fresh.filter(([what]) => tables.has(what.split(/[ .]/)[1]) && what !== "trigger jobs jobs_parked");
