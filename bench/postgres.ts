@@ -69,7 +69,7 @@ export async function withDatabases<T>(count: number, work: (urls: string[]) => 
 }
 const toName = (url: string): string => new URL(url).pathname.slice(1);
 
-/** Copies a database that nobody uses. */
+/** Copies a database that has no connections. */
 export const copyDatabase = (from: string, to: string): Promise<unknown> =>
   query(`CREATE DATABASE "${toName(to)}" TEMPLATE "${toName(from)}" STRATEGY FILE_COPY`);
 

@@ -139,7 +139,7 @@ export const valuesOf = <T>(rows: readonly T[], columns: readonly AddedColumn<T>
 
 /**
  * What a plan adds, as one statement: a flood of hooks is nothing else, and each statement has its price. Its rows say of
- * each new job whether it is ready. With `keys` it binds these as well, and fails as a whole (`isUnbound`) where somebody else has one of them.
+ * each new job whether it is ready. With `keys` it binds these as well, and fails as a whole (`isUnbound`) if another gateway has one of them.
  */
 export function addWork(
   plan: UnitOfWork,

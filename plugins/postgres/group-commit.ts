@@ -52,7 +52,7 @@ export interface GroupCommitParts {
   maxGroups: number;
 }
 
-/** The keys that are known to be held after a group, and by whom: read only where somebody asks. */
+/** The keys that are known to be held after a group, and by whom: read only on demand. */
 function heldKeys(group: readonly Member[], outcomes: readonly Outcome[]): Map<string, () => DedupeRecord> {
   const held = new Map<string, () => DedupeRecord>();
   for (const [n, { keys }] of group.entries()) {

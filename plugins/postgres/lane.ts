@@ -134,7 +134,7 @@ async function take(pool: Pool): Promise<PoolClient> {
   const client = await pool.connect().catch((error: unknown) => {
     throw storeError(error);
   });
-  // A connection that is lost between two statements tells it by an event, which nobody may leave unheard.
+  // A connection that is lost between two statements emits an error event, and without a listener the process would end.
   return client.on("error", ignore);
 }
 

@@ -4,7 +4,7 @@
  * them in their own schema before temporary tables, and refuse users who may not delete from the table.
  */
 
-/** A lock that is not free for so long is left alone: whoever waits for it holds up every accepted hook. */
+/** How long a statement waits for a lock: while it waits, every accepted hook waits behind it. */
 const LOCK_TIMEOUT = "500ms";
 /** Rows that outlive their partition are moved while the table is locked: not more than these. */
 const MAX_MOVED = 10_000;

@@ -263,7 +263,7 @@ export class BudgetAccount {
   }
 
   /**
-   * What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. `behind`: the
+   * What a run has found that could not start: a limit without room counts as reached, also if other gateways hold the rest. `behind`: the
    * runs behind it, if it is parked already; one that is not is behind all that are.
    */
   refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): BudgetUsage {

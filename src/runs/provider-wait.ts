@@ -16,7 +16,7 @@ const RETRY = { firstMs: 2_000, longestMs: 300_000 };
 const AWAY = new Set(["rate_limited", "provider_unavailable"]);
 /** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
 const LATE_MS = 5_000;
-/** A run that waits behind another one looks again no sooner. */
+/** How long a run that waits behind another run waits at least before it looks again. */
 const SOON_MS = 1_000;
 
 /** The model of a run and its fallbacks, in the order in which they are asked. */
@@ -74,7 +74,7 @@ interface StartingRun {
 
 /**
  * Asks whether one of a run's models takes calls, and whether no earlier run of its session waits for one of them. That is
- * read from the queue: the process that let the earlier run wait may be gone, or another one. A run without a job has a caller,
+ * read from the queue: the process that let the earlier run wait may have ended, or may be another gateway. A run without a job has a caller,
  * who is answered immediately.
  */
 export async function openGate(model: ResolvedModel, { kind, deps, steps }: StartingRun): Promise<AttemptGate | RunRefusal> {

@@ -8,7 +8,7 @@ import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
 
-/** A further group begins with so many members while another one is under way. */
+/** How many members a group needs to begin while another group is under way. */
 const GROUP = 8;
 
 /** Hooks that are committed in groups, several of which are under way at the same time. */
@@ -112,7 +112,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     const cutting = (async () => {
       for (let n = 0; !isOver && n < 25; n++) {
         await until(() => false, 10 + 7 * (n % 9));
-        // What PostgreSQL has begun is committed; nobody hears of it.
+        // What PostgreSQL has begun is committed, without an answer.
         proxy.set("hanging");
         await until(() => false, 10);
         proxy.set("refusing");
