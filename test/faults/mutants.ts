@@ -103,6 +103,29 @@ const MUTANTS: Mutant[] = [
     "steps.length > Infinity ? await queue.findEarlier(job, keys) : undefined",
     100,
   ),
+  one(
+    "a decision counts only where the clock says that it came after the call",
+    "clock back,kill,kill at commit",
+    "src/agent/loop.ts",
+    'call.state !== "started" && call.startedFor !== approvalId',
+    "(call.startedAt ?? 0) <= ((await journal.getDecision(approvalId))?.at ?? Infinity)",
+    60,
+  ),
+  one(
+    "an answer that was cut fails its run",
+    "cut answers",
+    "src/agent/failure.ts",
+    "if (isCut(chain)) return NO_ANSWER.cut;",
+    'if (isCut(chain)) return { ...NO_ANSWER.cut, code: "provider_error", retryable: false };',
+  ),
+  one(
+    "durations are read from the wall clock",
+    "clock ahead,clock back,hanging provider,slow provider",
+    "src/core/clock.ts",
+    "Math.floor(clock.monotonic?.() ?? clock.now())",
+    "clock.now()",
+    60,
+  ),
 ];
 
 const ROOT = resolve(import.meta.dirname, "../..");
