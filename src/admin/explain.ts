@@ -1,4 +1,5 @@
 import type { EventRecord } from "../store/types.ts";
+import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { parsePayload } from "../intake/body.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showRun, showSteps } from "./records.ts";
@@ -25,9 +26,6 @@ export interface Explanation {
   runs: ExplainedRun[];
 }
 
-/** Paths whose bodies name their work themselves. */
-const BUILT_IN = new Set(["wake", "agent"]);
-
 type Evaluated = Pick<Explanation, "evaluation" | "note">;
 
 /** Says in what today's mappings differ from what was recorded. */
@@ -43,7 +41,8 @@ function findDifference(event: EventRecord, { outcome, mapping, actions }: Teste
 
 async function evaluateEvent(event: EventRecord, deps: AdminDeps): Promise<Evaluated> {
   const { method, headers, query, body, contentType } = event.request;
-  if (BUILT_IN.has(event.path)) return { evaluation: null, note: `no mapping decides about /${event.path}: its body names the work` };
+  if (WITHOUT_MAPPINGS.has(event.path))
+    return { evaluation: null, note: `no mapping decides about /${event.path}: its body names the work` };
   if (body === null) return { evaluation: null, note: "the body of this event is no longer kept (hooks.retention)" };
   const parsed = method === "GET" ? { ok: true as const, payload: query } : await parsePayload(Buffer.from(body), contentType);
   if (!parsed.ok) return { evaluation: null, note: `the body cannot be read: ${parsed.failure.message}` };
@@ -62,11 +61,10 @@ async function evaluateEvent(event: EventRecord, deps: AdminDeps): Promise<Evalu
   return { evaluation, note: findDifference(event, evaluation) };
 }
 
-async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun[]> {
-  if (!(await deps.store.get("run", id))) return [];
+async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
   const [{ run }, { steps }] = await Promise.all([showRun(deps, id), showSteps(deps, id)]);
   const delivery = run.deliveryId === null ? undefined : await deps.store.get("delivery", run.deliveryId);
-  return [{ run, steps, delivery: delivery ? deliveryView(delivery) : null }];
+  return { run, steps, delivery: delivery ? deliveryView(delivery) : null };
 }
 
 /**
@@ -76,11 +74,8 @@ async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun[]> 
  */
 export async function explainEvent(deps: AdminDeps, id: string): Promise<{ explanation: Explanation }> {
   const event = found(await deps.store.get("event", id), "there is no event with this id");
-  const runIds = event.actions.flatMap((action) => (action.kind === "run" ? [action.runId] : []));
-  const [statuses, evaluated, ...runs] = await Promise.all([
-    runStatuses(deps.store, event),
-    evaluateEvent(event, deps),
-    ...runIds.map((runId) => explainRun(deps, runId)),
-  ]);
-  return { explanation: { event: eventDetail(event, statuses), ...evaluated, runs: runs.flat() } };
+  const statuses = await runStatuses(deps.store, event);
+  const kept = [...statuses].filter(([, status]) => status !== "forgotten");
+  const [evaluated, ...runs] = await Promise.all([evaluateEvent(event, deps), ...kept.map(([runId]) => explainRun(deps, runId))]);
+  return { explanation: { event: eventDetail(event, statuses), ...evaluated, runs } };
 }

@@ -163,7 +163,7 @@ export interface KeptNames {
 /** Headers that are kept on all paths. */
 const HARMLESS = ["accept", "content-length", "content-type", "date", "host", "user-agent"];
 /** Paths that no mapping takes. */
-const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
+export const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
 
 /** Collects the names that the mappings and the scheme of a path use, without credentials. */
 function collectNames(path: string, { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">): KeptNames {
