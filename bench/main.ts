@@ -11,6 +11,7 @@ import { enqueueToStart, hasPostgres, twoAgainstOne, withSchema } from "./postgr
 import { runsAgainst, wholeRuns } from "./runs.ts";
 import { ROOT, stopAll, withTimeLimit } from "./servers.ts";
 import { startRows } from "./start.ts";
+import { whatIfRows } from "./what-if.ts";
 
 const { values } = parseArgs({
   options: {
@@ -55,6 +56,7 @@ function getGroups(postgres: boolean): Record<string, () => Promise<Row[]>> {
     chat: () => chatRows(timing),
     ...((values.peers || values.table) && { peers: () => peerRows(timing) }),
     start: startRows,
+    "what-if": () => whatIfRows(timing),
     // The longest last: what Ctrl-C ends is printed up to there.
     "limits-200k": () => limitsRows(200_000, postgres, rounds),
     "limits-2m": () => limitsRows(2_000_000, postgres, rounds),

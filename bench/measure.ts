@@ -2,7 +2,15 @@
 import type { LoadJob } from "./load.ts";
 import { load, TOKEN, type Server } from "./servers.ts";
 
-export type Section = "Hooks on SQLite" | "Hooks on PostgreSQL" | "Other programs" | "Runs" | "Limits" | "Chats" | "Start and memory";
+export type Section =
+  | "Hooks on SQLite"
+  | "Hooks on PostgreSQL"
+  | "Other programs"
+  | "Runs"
+  | "Limits"
+  | "Chats"
+  | "What if"
+  | "Start and memory";
 
 export interface Row {
   section: Section;

@@ -7,7 +7,7 @@ import { readBodies, readSources } from "./recorded-bodies.ts";
 import type { CatalogEntry } from "../src/plugin/locations.ts";
 import type { Sender } from "../src/config/schema/signature.ts";
 import { renderDisablesAfter } from "../src/signatures/sender.ts";
-import { parseHttpSample } from "../src/testing/http-sample.ts";
+import { parseHttpSample } from "../src/core/http-sample.ts";
 
 const FIXTURES = fileURLToPath(new URL("../test/fixtures", import.meta.url));
 const MAPPINGS = fileURLToPath(new URL("../mappings", import.meta.url));

@@ -6,22 +6,29 @@ import { createLane, ignore, type Lane, Watch } from "./lane.ts";
 
 const CONNECT_MS = 4000;
 const LOCK_MS = 5000;
+/** A connection that is silent for so long is tested; the system's default would be two hours. A step of a migration may wait for long. */
+const KEEPALIVE_MS = 10_000;
+/** A gateway that does not answer PostgreSQL's machine for so long is gone: what keepalives find out on a connection that is silent. */
+const GONE_MS = 25_000;
 /** Where PostgreSQL does not answer at all (its machine is gone), the client gives up by itself, so much later than it would. */
 const ANSWER_MS = 3000;
 
 export interface Limits {
-  /** The most connections that are taken, besides those of `client`. */
+  /** The most connections that are taken, besides those of `client`, of the store's own work and of accepting. */
   connections: number;
   /** A statement may take so long; PostgreSQL ends it then. */
   statementMs: Ms;
   /** Its statements gather many rows, as a search does; those of the store never should. */
   gathers?: boolean;
+  /** PostgreSQL refuses whatever would write. */
+  isReadOnly?: boolean;
 }
 
 /** Those of the store. */
-const LIMITS: Limits = { connections: 7, statementMs: 10_000 };
-/** Connections that are kept for signs of life, and for accepting: work that waits for a lock must not hold these up. */
+const LIMITS: Limits = { connections: 4, statementMs: 10_000 };
+/** Connections that are kept for signs of life, for work and for accepting: what waits for a lock must not hold these up. */
 const HEARTBEATS = 1;
+const WORK = 3;
 const ACCEPTS = 2;
 const INT8 = 20;
 
@@ -29,6 +36,8 @@ export interface Db extends Lane {
   readonly address: Address;
   /** Signs of life and leases; not a statement that may wait for a lock of others. */
   readonly heartbeats: Lane;
+  /** Statements of runs, whose plans are the same for all values. */
+  readonly work: Lane;
   /** What a sender waits for. */
   readonly accepts: Lane;
   /** False if PostgreSQL was asked something and has answered nothing at all for 3 seconds: its machine, or the way to it, hangs. */
@@ -38,18 +47,21 @@ export interface Db extends Lane {
   close(): Promise<void>;
 }
 
-function settings(schema: string, { statementMs, gathers = false }: Limits, isFixed: boolean): string {
+function settings(schema: string, { statementMs, gathers = false, isReadOnly = false }: Limits, isFixed: boolean): string {
   return [
     `SET search_path TO "${schema}"`,
     `SET statement_timeout TO ${statementMs}`,
     `SET lock_timeout TO ${LOCK_MS}`,
     // A gateway that is cut off must not hold back the others for longer than its lease lasts.
     `SET idle_in_transaction_session_timeout TO ${statementMs}`,
+    // A session whose gateway's machine is gone, or cut off, ends after 25 seconds: what it has locked is free then.
+    `SET tcp_keepalives_idle TO ${KEEPALIVE_MS / 1000}; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO ${GONE_MS}`,
     "SET default_transaction_isolation TO 'read committed'",
     // The tables of the queue grow and shrink faster than the planner's statistics follow. All our statements go from few
     // rows by an index to few others, in its order; plans that gather rows first are right for a table of yesterday.
     ...["seqscan", ...(gathers ? [] : ["bitmapscan", "hashjoin", "mergejoin"])].map((plan) => `SET enable_${plan} TO off`),
     "SET jit TO off",
+    ...(isReadOnly ? ["SET default_transaction_read_only TO on"] : []),
     // Lists of few values look cheap enough to plan each time, which costs more than to run the plan.
     ...(isFixed ? ["SET plan_cache_mode TO force_generic_plan"] : []),
     // What is acknowledged is on disk, whatever the server's default is; a stricter default stays.
@@ -71,6 +83,7 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: limits.statementMs + ANSWER_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MS,
     application_name: "rouse",
     types: createTypes(pg.types.getTypeParser),
   };
@@ -90,6 +103,7 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     ...createPool(limits.connections),
     address,
     heartbeats: createPool(HEARTBEATS),
+    work: createPool(WORK, true),
     accepts: createPool(ACCEPTS, true),
     responding: () => watch.responding(),
     async client() {

@@ -168,7 +168,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
       patienceMs,
       responding: db.responding,
     });
-  const [accepting, committing] = [createCommits(`${gateway}+`, db.accepts, ACCEPT_GROUPS, ACCEPT_MS), createCommits(gateway, db, 1)];
+  const [accepting, committing] = [createCommits(`${gateway}+`, db.accepts, ACCEPT_GROUPS, ACCEPT_MS), createCommits(gateway, db.work, 1)];
 
   const tidy = async (): Promise<void> => {
     watch.look();
@@ -196,7 +196,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
 
   return {
     store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
-    queue: createPostgresQueue({ sql: db, jobs, membership, signals, handedOut, now, dbTime }),
+    queue: createPostgresQueue({ db, jobs, membership, signals, handedOut, now, dbTime }),
     batches: createBatchWindows({ db, dbTime }),
     usage: createUsage({
       db,

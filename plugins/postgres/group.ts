@@ -58,6 +58,7 @@ export class RetryTransaction extends Error {}
 
 interface Wanted {
   events: string[];
+  heads: string[];
   runs: string[];
   deliveries: string[];
   jobs: { kind: JobKind; id: string }[];
@@ -81,12 +82,13 @@ function addEvent(wanted: Wanted, { row, actions }: Ops["events"][number], caref
  */
 function buildLoadRequest(requests: readonly Request[], careful: boolean): Wanted {
   const jobs = new Map<string, { kind: JobKind; id: string }>();
-  const wanted: Wanted = { events: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [], steps: wantNoSteps() };
+  const wanted: Wanted = { events: [], heads: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [], steps: wantNoSteps() };
   const wantJob = (kind: JobKind, id: string): void => void jobs.set(jobKey(kind, id), { kind, id });
   for (const { ops, held } of requests) {
     if (held && isFencingToken(held)) wanted.leases.push(held.lease);
     else if (held) wantJob(held.kind, held.id);
     for (const event of ops.events) addEvent(wanted, event, careful);
+    for (const { id } of ops.eventChanges) wanted.heads.push(id);
     for (const op of ops.runs) wanted.runs.push(op.op === "insert" ? op.row.id : op.id);
     for (const op of ops.deliveries) wanted.deliveries.push(op.op === "insert" ? op.record.id : op.id);
     for (const op of ops.steps) wantSteps(wanted.steps, op, careful);
@@ -98,10 +100,12 @@ function buildLoadRequest(requests: readonly Request[], careful: boolean): Wante
   return { ...wanted, jobs: [...jobs.values()] };
 }
 
-async function records(sql: Sql, table: "runs" | "deliveries", ids: readonly string[]): Promise<Map<string, string>> {
+const KEPT_IN = { events: "head", runs: "record", deliveries: "record" };
+
+async function records(sql: Sql, table: keyof typeof KEPT_IN, ids: readonly string[]): Promise<Map<string, string>> {
   if (ids.length === 0) return new Map();
   const rows = await sql.query<{ id: string; record: string }>(
-    `SELECT id, record FROM ${table} WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE`,
+    `SELECT id, ${KEPT_IN[table]} AS record FROM ${table} WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE`,
     [[...new Set(ids)]],
   );
   return new Map(rows.map((row) => [row.id, row.record]));
@@ -117,6 +121,7 @@ const NOTHING: Loaded = {
   windows: new Set(),
   fencingTokens: new Map(),
   events: new Set(),
+  heads: new Map(),
   runs: new Map(),
   deliveries: new Map(),
   jobs: new Map(),
@@ -124,16 +129,18 @@ const NOTHING: Loaded = {
 };
 
 async function load(sql: Sql, { jobs }: GroupParts, wanted: Wanted): Promise<Loaded> {
-  const [windows, fencingTokens, events, runs, deliveries, steps, locked] = await Promise.all([
+  const [windows, fencingTokens, events, heads, runs, deliveries, steps, locked] = await Promise.all([
     openWindows(sql, wanted.windows),
     standing(sql, wanted.leases),
     eventIds(sql, wanted.events),
+    records(sql, "events", wanted.heads),
     records(sql, "runs", wanted.runs),
     records(sql, "deliveries", wanted.deliveries),
     loadSteps(sql, wanted.steps),
     wanted.jobs.length === 0 ? [] : jobs.lock(sql, wanted.jobs),
   ]);
-  return { windows, fencingTokens, events, runs, deliveries, steps, jobs: new Map(locked.map((job) => [jobKey(job.kind, job.id), job])) };
+  const jobsByKey = new Map(locked.map((job) => [jobKey(job.kind, job.id), job]));
+  return { windows, fencingTokens, events, heads, runs, deliveries, steps, jobs: jobsByKey };
 }
 
 /** Those of a request's keys that somebody else holds, with the records that hold them. */

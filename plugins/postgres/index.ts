@@ -2,8 +2,9 @@ import { definePlugin } from "#plugin";
 import { copyFromFile } from "./copy/copy-store.ts";
 import { openPostgres } from "./driver.ts";
 import { scratchSchema } from "./scratch.ts";
+import { openReader } from "./reader.ts";
 import { ENV, MODULE } from "./sql.ts";
-import { readStatus } from "./status.ts";
+import { readStatus, readValues } from "./status.ts";
 
 /** Keeps work in PostgreSQL, for any number of gateways. */
 export default definePlugin({
@@ -13,7 +14,9 @@ export default definePlugin({
     example: "postgres://user:password@host:5432/database",
     shared: true,
     open: openPostgres,
+    openReader,
     status: readStatus,
+    readValues,
     sql: { module: MODULE, env: ENV },
     scratch: scratchSchema,
     copy: copyFromFile,

@@ -1,5 +1,6 @@
 import type { EarlierJob, Job, JobKind, JobPosition, Sql } from "#store-kit";
 import { digest } from "./digest.ts";
+import { createKeyedRead } from "./keyed-reads.ts";
 
 /** Where a job stands: the first of its key is the one that `TAKE` takes. */
 const FIND = `
@@ -8,10 +9,12 @@ const FIND = `
       (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
   FROM jobs WHERE kind = $1 AND id = $2`;
 
+/** `$3`: digests of keys, hexadecimal, with commas between them. */
 const FIND_EARLIER = `
-  SELECT earlier.id, earlier.name AS key, earlier.run_at AS "runAt" FROM unnest($3::bytea[]) AS given (key)
+  SELECT earlier.id, earlier.name AS key, earlier.run_at AS "runAt" FROM unnest(string_to_array($3, ',')) AS one (digest)
     CROSS JOIN LATERAL (SELECT seq, id, name, run_at FROM jobs
-      WHERE jobs.kind = $1 AND jobs.key = given.key AND jobs.seq < (SELECT seq FROM jobs WHERE kind = $1 AND id = $2) ORDER BY jobs.seq LIMIT 1) AS earlier
+      WHERE jobs.kind = $1 AND jobs.key = decode(one.digest, 'hex') AND jobs.seq < (SELECT seq FROM jobs WHERE kind = $1 AND id = $2)
+      ORDER BY jobs.seq LIMIT 1) AS earlier
   ORDER BY earlier.seq LIMIT 1`;
 
 /** Where a job stands, by the database's time. */
@@ -20,12 +23,8 @@ export async function findPostgresJob(sql: Sql, kind: JobKind, id: string): Prom
   return row;
 }
 
-/** The first of those with one of these keys that were added before a job, by the database's time. */
-export async function findEarlierPostgresJob(
-  sql: Sql,
-  { kind, id }: Pick<Job, "kind" | "id">,
-  keys: readonly string[],
-): Promise<EarlierJob | undefined> {
-  const [row] = await sql.query<EarlierJob>(FIND_EARLIER, [kind, id, keys.map((key) => digest(key))]);
-  return row;
+/** Finds the first of those with one of these keys that were added before a job, by the database's time. */
+export function createFindEarlier(sql: Sql): (job: Pick<Job, "kind" | "id">, keys: readonly string[]) => Promise<EarlierJob | undefined> {
+  const find = createKeyedRead<EarlierJob, [JobKind, string, string]>(sql, FIND_EARLIER, ["text", "text", "text"]);
+  return async ({ kind, id }, keys) => (await find(kind, id, keys.map((key) => digest(key).toString("hex")).join(",")))[0];
 }

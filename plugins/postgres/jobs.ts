@@ -135,9 +135,11 @@ export interface Taken {
 /** Whether the server has run for the time of a lease: all that were connected before had the time to be heard of again. */
 export const STEADY = `pg_postmaster_start_time() < now() - interval '${LEASE_MS} ms'`;
 
-/** Held by someone who has left; with `silent`, also by someone who is not heard of any more. */
-const LOST = (silent: string): string => `holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders WHERE holders.id = jobs.holder
-  AND (holders.seen > now() - interval '${LEASE_MS} ms' OR NOT (${silent} AND ${STEADY})))`;
+/** Frees jobs whose holder has left; with `$1`, also of silent holders. These are locked: their next sign of life waits for the commit. */
+const FREE = (mine: string): string => `
+  WITH silent AS MATERIALIZED (SELECT id FROM holders WHERE $1::boolean AND ${STEADY} AND seen <= now() - interval '${LEASE_MS} ms' ORDER BY id FOR NO KEY UPDATE)
+  UPDATE jobs SET holder = NULL, run_at = 0, ready = ${NEXT_PLACE}
+  WHERE holder IS NOT NULL AND (${mine}holder IN (SELECT id FROM silent) OR NOT EXISTS (SELECT FROM holders WHERE holders.id = jobs.holder)) RETURNING kind`;
 
 /** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
 export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
@@ -246,12 +248,9 @@ export class Jobs {
    * any more. With `own`, those of that holder too. Returns their kinds.
    */
   async free(steady: boolean, own?: number): Promise<JobKind[]> {
-    const mine = own === undefined ? "" : "holder = $2 OR ";
     // The start that was cut off stays counted, and its lease is worth nothing any more.
-    const rows = await this.#db.query<{ kind: JobKind }>(
-      `UPDATE jobs SET holder = NULL, run_at = 0, ready = ${NEXT_PLACE} WHERE holder IS NOT NULL AND (${mine}(${LOST("$1::boolean")})) RETURNING kind`,
-      [steady, ...(own === undefined ? [] : [own])],
-    );
+    const mine = own === undefined ? "" : "holder = $2 OR ";
+    const rows = await this.#db.query<{ kind: JobKind }>(FREE(mine), own === undefined ? [steady] : [steady, own]);
     if (steady) await this.#db.query(`DELETE FROM holders WHERE seen < now() - interval '1 hour' AND ${STEADY}`);
     return rows.map((row) => row.kind);
   }

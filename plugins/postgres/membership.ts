@@ -18,6 +18,13 @@ export interface Membership {
   /** Whether no other can have taken yet what this one holds. */
   sure(): boolean;
   /**
+   * How often others may have taken what this one holds: it grows with each sign of life that came after the time for which the one
+   * before was sure. What was held when a number was read, and is `sure` while the number is the same, is still held.
+   */
+  lapses(): number;
+  /** Resolves with the next sign of life that the database has taken, or when the signal aborts. */
+  nextBeat(signal: AbortSignal): Promise<void>;
+  /**
    * Whether the database could be reached for the whole time of a lease: only then does the silence of another holder say
    * that its process has ended. After an outage all are silent until they are connected again.
    */
@@ -50,6 +57,8 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
   let sureUntil: Ms = -Infinity;
   let heardAt: Ms = -Infinity;
   let steadySince: Ms = Infinity;
+  let lapses = 0;
+  const waiting = new Set<() => void>();
   let describe: (() => PeerInfo) | undefined;
 
   /** Counted from before it was said, by a clock that nobody sets. */
@@ -58,9 +67,11 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
     const now = performance.now();
     if (now - heardAt > GAP_MS) steadySince = now;
     heardAt = now;
+    if (now >= sureUntil) lapses++;
     sureUntil = sentAt + SURE_MS;
     clearTimeout(deadline);
     deadline = setTimeout(lost, Math.max(0, sureUntil - now)).unref();
+    for (const resolve of waiting) resolve();
   };
 
   const info = (): string | null => (describe ? JSON.stringify(describe()) : null);
@@ -78,6 +89,7 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
 
   const forget = (): void => {
     id.reset();
+    sureUntil = -Infinity;
     lost();
   };
 
@@ -85,6 +97,18 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
     id,
     forget,
     sure: () => performance.now() < sureUntil,
+    lapses: () => lapses,
+    nextBeat: (signal) =>
+      new Promise((resolve) => {
+        const end = (): void => {
+          waiting.delete(end);
+          signal.removeEventListener("abort", end);
+          resolve();
+        };
+        if (signal.aborted) return resolve();
+        signal.addEventListener("abort", end, { once: true });
+        waiting.add(end);
+      }),
     steady: () => performance.now() - steadySince > LEASE_MS && performance.now() - heardAt <= GAP_MS,
     start() {
       if (timer || closed) return;

@@ -58,6 +58,14 @@ function takeSaid(said: [Topic, string][]): [Topic, string[]][] {
   return [...topics];
 }
 
+/** Asks a connection regularly, never before the last answer is there. @throws when there is none */
+async function probe(client: Client, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await sleep(PROBE_MS, undefined, { signal, ref: false });
+    await client.query("SELECT 1");
+  }
+}
+
 /**
  * LISTEN and NOTIFY between the gateways of one database. A message is sent after the commit, not in it: PostgreSQL
  * lets only one transaction with a message commit at a time, and all gateways would wait for each other's disks.
@@ -108,9 +116,12 @@ export function createNotifier(parts: NotifierParts): Notifier {
     await client.query(`LISTEN ${channel}`);
     if (missed) lost();
     missed = true;
-    const probe = setInterval(() => void client.query("SELECT 1").catch(() => client.end()), PROBE_MS);
-    await Promise.race([gone, whenEnded]);
-    clearInterval(probe);
+    const over = new AbortController();
+    try {
+      await Promise.race([gone, whenEnded, probe(client, over.signal)]);
+    } finally {
+      over.abort();
+    }
   };
 
   const work = async (): Promise<void> => {

@@ -22,3 +22,18 @@ export const readStatus: StoreDriver["status"] = async ({ url, env }) => {
     await db.close();
   }
 };
+
+/** Reads values of a store in PostgreSQL; changes nothing. */
+export const readValues: NonNullable<StoreDriver["readValues"]> = async ({ url, env }, keys) => {
+  const address = parseAddress(url, env);
+  const db = await openDb(address, createLogger("silent"));
+  try {
+    if ((await schemaVersion(db, address)) === 0) return undefined;
+    const rows = await db.query<{ key: string; value: string }>("SELECT key, value FROM meta WHERE key = ANY($1::text[])", [keys]);
+    return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as unknown]));
+  } catch (error) {
+    throw openError(error, address);
+  } finally {
+    await db.close();
+  }
+};

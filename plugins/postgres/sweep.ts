@@ -2,20 +2,24 @@ import {
   type Age,
   type AgedRow,
   type AgedTable,
+  type ConfigRow,
   type FencingToken,
   getAgedTables,
   getRedactions,
   getTrims,
+  getUnusedBefore,
   type LongSession,
   LOOK_AHEAD,
   lookAhead,
   type Ms,
+  OLDEST_EVENTS,
   type RedactedRow,
   type Redaction,
   type RedactionPosition,
   redactRows,
   type Retention,
   selectAged,
+  selectUnused,
   type Sql,
   SWEEP_SLICE,
   type SweepDialect,
@@ -163,6 +167,20 @@ function deleteKeys(now: Ms): Step {
   };
 }
 
+/** Deletes the configs of which no event is kept; one that a gateway begins to use meanwhile stays. */
+function deleteConfigs(before: Ms): Step {
+  return async (sql) => {
+    const old = await sql.query<Pick<ConfigRow, "id" | "last_used">>("SELECT id, last_used FROM configs WHERE last_used < $1", [before]);
+    if (old.length === 0) return { changed: 0, more: false };
+    const oldest = await sql.query<{ at: Ms; head: string }>("SELECT at, head FROM events ORDER BY seq LIMIT $1", [OLDEST_EVENTS]);
+    const gone = await sql.query("DELETE FROM configs WHERE id = ANY($1::text[]) AND last_used < $2 RETURNING id", [
+      selectUnused(old, oldest),
+      before,
+    ]);
+    return { changed: gone.length, more: false };
+  };
+}
+
 function sweepSteps(now: Ms, keep: Retention, { whole, rest, oldUpTo }: Dropped): Step[] {
   return [
     ...getRedactions(now, keep, POSTGRES_DIALECT).map((redaction) => redactTexts(redaction, now)),
@@ -175,6 +193,7 @@ function sweepSteps(now: Ms, keep: Retention, { whole, rest, oldUpTo }: Dropped)
     deleteSessions("api", now - keep.apiSessions),
     trimSessions(keep.sessionTurns),
     deleteKeys(now),
+    deleteConfigs(getUnusedBefore(now, keep.events)),
   ];
 }
 

@@ -4,6 +4,7 @@ import {
   buildSystemEvent,
   collectJob,
   type DeliveryRecord,
+  type EventChange,
   type EventRow,
   type FencingToken,
   ID_TAKEN,
@@ -19,8 +20,10 @@ import {
   type StoredAction,
   type SystemEventState,
   toRunRow,
+  type UsedConfig,
   type WakeMode,
   withChange,
+  withEventChange,
 } from "#store-kit";
 import { JobPlan, type LockedJob } from "./job-plan.ts";
 import { collectedRecord, type NewEvent, type Ops, type LoggedRunRow } from "./write-log.ts";
@@ -32,6 +35,8 @@ import { UsagePlan } from "./usage-plan.ts";
 export interface Loaded {
   /** Ids of events that are there already. */
   events: ReadonlySet<string>;
+  /** Heads, by id, of events that change. */
+  heads: ReadonlyMap<string, string>;
   /** Records, by id, of runs and deliveries that are there. */
   runs: ReadonlyMap<string, string>;
   deliveries: ReadonlyMap<string, string>;
@@ -70,6 +75,7 @@ export class UnitOfWork {
   readonly #loaded: Loaded;
   readonly #eventIds = new Set<string>();
   readonly events: EventRow[] = [];
+  readonly heads = new Map<string, string>();
   readonly runs = new Map<string, PlannedRun>();
   readonly deliveries = new Map<string, PlannedDelivery>();
   collected: { runId: string; record: string }[] = [];
@@ -79,6 +85,7 @@ export class UnitOfWork {
   readonly systemEventChanges = new Map<string, { state: SystemEventState | null; failures: number }>();
   readonly routes = new Map<string, LastRoute>();
   readonly values = new Map<string, string>();
+  readonly configs = new Map<string, UsedConfig>();
   readonly steps: StepPlan;
   readonly jobs: JobPlan;
   readonly usage = new UsagePlan();
@@ -96,6 +103,7 @@ export class UnitOfWork {
     if (!this.#areOpen(ops)) return false;
     this.#check(ops);
     for (const event of ops.events) this.#event(event);
+    for (const { id, change } of ops.eventChanges) this.#updateEvent(id, change);
     for (const op of ops.runs) {
       if (op.op === "insert") this.#newRun(op.row);
       else this.#updateRun(op.id, op.change);
@@ -109,6 +117,7 @@ export class UnitOfWork {
     for (const change of ops.systemEventChanges) this.#changeSystemEvents(change);
     for (const route of ops.routes) this.routes.set(`${route.agentId}\n${route.channel}`, route);
     for (const { key, value } of ops.values) this.values.set(key, value);
+    for (const config of ops.configs) this.configs.set(config.id, config);
     for (const id of ops.dropped) {
       this.dropped.add(id);
       this.collected = this.collected.filter(({ runId }) => runId !== id);
@@ -180,6 +189,11 @@ export class UnitOfWork {
     this.usage.add(before, run.state);
     if (spec) run.row = { spec: JSON.stringify(spec), sessionKey: spec.session.key };
     this.runs.set(id, run);
+  }
+
+  #updateEvent(id: string, change: EventChange): void {
+    const head = this.heads.get(id) ?? this.#loaded.heads.get(id);
+    if (head !== undefined) this.heads.set(id, withEventChange(head, change));
   }
 
   #updateDelivery(id: string, change: object): void {

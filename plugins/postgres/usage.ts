@@ -175,7 +175,12 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
   const addBudgets = async (scopes: readonly string[]): Promise<void> => {
     const fresh = scopes.filter((scope) => !known.has(scope));
     if (fresh.length === 0) return;
-    await db.query("INSERT INTO budgets (scope) SELECT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING", [fresh]);
+    // Without the look, a row that is there would be waited for while another gateway borrows from it.
+    await db.query(
+      `INSERT INTO budgets (scope) SELECT scope FROM unnest($1::text[]) AS fresh (scope)
+        WHERE NOT EXISTS (SELECT 1 FROM budgets WHERE budgets.scope = fresh.scope) ORDER BY 1 ON CONFLICT DO NOTHING`,
+      [fresh],
+    );
     for (const scope of fresh) known.add(scope);
   };
   return async (requests: readonly LoanRequest[]) => {

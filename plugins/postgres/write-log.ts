@@ -4,6 +4,7 @@ import {
   type Collected,
   type DeliveryChange,
   type DeliveryRecord,
+  type EventChange,
   type EventRecord,
   type EventRow,
   type Job,
@@ -19,6 +20,7 @@ import {
   type StoredAction,
   type SystemEventState,
   type ToolCallChange,
+  type UsedConfig,
   toEventRow,
   toRunRow,
   toStepRow,
@@ -60,6 +62,7 @@ export type StepOp =
 /** What one commit asks for, table by table; within a table in the order in which it was asked for. */
 export interface Ops {
   events: NewEvent[];
+  eventChanges: { id: string; change: EventChange }[];
   runs: ({ op: "insert"; row: LoggedRunRow } | { op: "update"; id: string; change: RunChange })[];
   deliveries: ({ op: "insert"; record: DeliveryRecord } | { op: "update"; id: string; change: DeliveryChange })[];
   sessions: SessionOp[];
@@ -67,6 +70,7 @@ export interface Ops {
   systemEventChanges: { ids: readonly string[]; state?: SystemEventState; failed?: boolean }[];
   routes: LastRoute[];
   values: { key: string; value: string }[];
+  configs: UsedConfig[];
   dropped: string[];
   steps: StepOp[];
   jobs: JobOp[];
@@ -76,6 +80,7 @@ export const newEvent = (event: EventRecord): NewEvent => ({ row: toEventRow(eve
 
 export const noOps = (): Ops => ({
   events: [],
+  eventChanges: [],
   runs: [],
   deliveries: [],
   sessions: [],
@@ -83,6 +88,7 @@ export const noOps = (): Ops => ({
   systemEventChanges: [],
   routes: [],
   values: [],
+  configs: [],
   dropped: [],
   steps: [],
   jobs: [],
@@ -121,8 +127,10 @@ export const createWriteLog = (ops: Ops): Writes =>
     set: {
       lastRoute: (route) => void ops.routes.push(route),
       value: (key, value) => void ops.values.push({ key, value: JSON.stringify(value) }),
+      config: (config) => void ops.configs.push(config),
     },
     update: {
+      event: (id, change) => void ops.eventChanges.push({ id, change }),
       run(id, change) {
         refuseUnkept(change);
         ops.runs.push({ op: "update", id, change });

@@ -95,6 +95,14 @@ function* systemEvents({ systemEventChanges }: UnitOfWork): Generator<Statement>
   );
 }
 
+function* events({ heads }: UnitOfWork): Generator<Statement> {
+  if (heads.size === 0) return;
+  yield statement(
+    "UPDATE events SET head = given.head FROM unnest($1::text[], $2::text[]) AS given (id, head) WHERE events.id = given.id",
+    [[...heads.keys()], [...heads.values()]],
+  );
+}
+
 function* deliveries({ deliveries }: UnitOfWork): Generator<Statement> {
   const planned = [...deliveries.values()].filter((one) => one.changed);
   const fresh = planned.filter((one) => one.fresh).map((one) => one.record);
@@ -129,7 +137,14 @@ function* deliveries({ deliveries }: UnitOfWork): Generator<Statement> {
   );
 }
 
-function* rest({ routes, values }: UnitOfWork): Generator<Statement> {
+/** An update first: an insert that finds the row takes a number all the same. */
+const USE_CONFIG = `
+  WITH used AS (UPDATE configs SET last_used = greatest(last_used, $2::bigint) WHERE id = $1::text RETURNING 1)
+  INSERT INTO configs AS known (id, first_used, last_used, content)
+    SELECT $1::text, $2::bigint, $2::bigint, $3::text WHERE NOT EXISTS (SELECT FROM used)
+    ON CONFLICT (id) DO UPDATE SET last_used = greatest(known.last_used, excluded.last_used)`;
+
+function* rest({ routes, values, configs }: UnitOfWork): Generator<Statement> {
   if (routes.size > 0) {
     const given = [...routes.values()];
     yield statement(
@@ -153,6 +168,7 @@ function* rest({ routes, values }: UnitOfWork): Generator<Statement> {
       [[...values.keys()], [...values.values()]],
     );
   }
+  for (const { id, usedAt, content } of configs.values()) yield statement(USE_CONFIG, [id, usedAt, content]);
 }
 
 const STEP: readonly AddedColumn<PlannedStep>[] = [
@@ -245,7 +261,7 @@ export function planStatements(
   keys: readonly NewDedupeKey[] = [],
 ): Statement[] {
   const { before, after } = jobStatements(plan.jobs, now, parts.dbTime);
-  const tables = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
+  const tables = [events, runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
   const written = tables.flatMap((statements) => [...statements(plan, now)]);
   const used = usageStatements(plan.usage, parts.part, parts.dbTime(now));
   return [...before, ...addWork(plan, now, parts, keys), ...after, ...written, ...used];

@@ -1,5 +1,5 @@
 import { RouseError, type Failure } from "../core/errors.ts";
-import type { EventRecord, Lists, Store } from "../store/types.ts";
+import type { EventOutcome, EventRecord, Lists, Store } from "../store/types.ts";
 import { given } from "./operation.ts";
 import type { ReplayResult } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
@@ -12,10 +12,20 @@ export type ReplayLine =
   | { type: "end"; replayed: number; failed: number };
 
 export interface BulkReplay {
-  select: "failed" | "unmatched";
+  /** `all`: those that the filters leave, as if they were received again, with their runs. */
+  select: "failed" | "unmatched" | "all";
   path?: string | undefined;
+  mapping?: string | undefined;
+  /** With `all`: only events of this outcome. */
+  outcome?: EventOutcome | undefined;
   /** Milliseconds since the epoch. */
   since?: number | undefined;
+  /** Only events before this time: milliseconds since the epoch. */
+  until?: number | undefined;
+  /** At most so many, the newest. */
+  limit?: number | undefined;
+  /** At most so many a second. Default: one after the other without a pause. */
+  perSecond?: number | undefined;
   dryRun: boolean;
 }
 
@@ -24,7 +34,7 @@ const PAGE = 100;
 
 /** Yields all events that a query finds, read in pages. */
 export async function* newestFirst(
-  store: Store,
+  store: Pick<Store, "list">,
   query: Omit<Lists["events"]["of"], "limit" | "before">,
   page = PAGE,
 ): AsyncGenerator<EventRecord> {
@@ -41,13 +51,19 @@ export async function* newestFirst(
  * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
  * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
  */
-async function selectEvents(store: Store, { select, path, since }: BulkReplay): Promise<Chosen[]> {
-  const base = given({ path, since });
+export async function selectEvents(store: Pick<Store, "list">, bulk: BulkReplay): Promise<Chosen[]> {
+  const { select, path, mapping, outcome, since, until = Infinity, limit = Infinity } = bulk;
+  const base = given({ path, mapping, since });
   const found: Chosen[] = [];
-  const filters = select === "unmatched" ? [{ outcome: "unmatched" as const }] : [{ outcome: "failed" as const }, { failedRuns: true }];
-  for (const filter of filters) {
+  const filters = {
+    unmatched: [{ outcome: "unmatched" as const }],
+    failed: [{ outcome: "failed" as const }, { failedRuns: true }],
+    all: [given({ outcome })],
+  };
+  for (const filter of filters[select]) {
     const newest: Chosen[] = [];
-    for await (const event of newestFirst(store, { ...base, ...filter })) newest.push(chosen(event));
+    for await (const event of newestFirst(store, { ...base, ...filter }))
+      if (event.receivedAt < until && (select === "all" || !event.handled)) newest.push(chosen(event, select === "all"));
     found.push(...newest.toReversed());
   }
   if (found.length === 0) return [];
@@ -56,16 +72,22 @@ async function selectEvents(store: Store, { select, path, since }: BulkReplay): 
   const replayed = new Set<string>();
   for await (const event of newestFirst(store, { since: (found[0] as Chosen).at }))
     if (event.replayOf !== undefined) replayed.add(event.replayOf);
-  return found.filter(({ id }) => !replayed.has(id));
+  const left = found.filter(({ id }) => !replayed.has(id));
+  return left.slice(Math.max(0, left.length - limit));
 }
 
 interface Chosen {
   id: string;
   at: number;
-  hasRuns: boolean;
+  /** Its failed runs start again; the event is not taken in again. */
+  restartsRuns: boolean;
 }
 
-const chosen = (event: EventRecord): Chosen => ({ id: event.id, at: event.receivedAt, hasRuns: event.outcome === "accepted" });
+const chosen = (event: EventRecord, isWhole: boolean): Chosen => ({
+  id: event.id,
+  at: event.receivedAt,
+  restartsRuns: !isWhole && event.outcome === "accepted",
+});
 
 type Replayed = { ok: true; result: ReplayResult } | { ok: false; failure: Failure };
 
@@ -84,15 +106,16 @@ async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): P
 }
 
 /**
- * Replays all events that failed (or matched no mapping), one after the other: events without work as if they were
+ * Replays all events that failed, matched no mapping, or that filters leave, one after the other: events without work as if they were
  * received again, failed runs under their own id. Yields the result of each event; ends early when the caller stops reading.
  */
 export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<ReplayLine> {
   const events = await selectEvents(deps.store, bulk);
   yield { type: "total", total: events.length, dryRun: bulk.dryRun };
   let failed = 0;
-  for (const { id, hasRuns } of events) {
-    const replayed = await (hasRuns ? restartRuns(deps, id, bulk.dryRun) : deps.replay(id, { dryRun: bulk.dryRun })).catch(asFailure);
+  for (const [index, { id, restartsRuns }] of events.entries()) {
+    if (index > 0 && bulk.perSecond !== undefined) await deps.clock.sleep(1000 / bulk.perSecond);
+    const replayed = await (restartsRuns ? restartRuns(deps, id, bulk.dryRun) : deps.replay(id, { dryRun: bulk.dryRun })).catch(asFailure);
     if (!replayed.ok) failed++;
     yield replayed.ok
       ? { type: "result", ok: true, result: replayed.result }

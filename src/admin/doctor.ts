@@ -41,10 +41,22 @@ const reload: Check = (deps) => {
   return fail(`the last change could not be taken over, the config before it is in use: ${renderIssue(first)}${rest}`);
 };
 
-const warnings: Check = (_deps, snapshot) => {
-  const [first, ...more] = snapshot.warnings;
+const warnings: Check = async ({ recorded }, snapshot) => {
+  const [first, ...more] = [...snapshot.warnings, ...(await recorded()).warnings];
   if (!first) return passedCheck("no problems found");
   return warningCheck(`${first.path}: ${first.message}${more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : ""}`);
+};
+
+/** Fields that are named at most. */
+const MAX_CHANGES = 5;
+
+const shapes: Check = async ({ recorded }) => {
+  const { bodyChanges } = await recorded();
+  if (bodyChanges.length === 0) return passedCheck("no field that mappings read has gone from the bodies of a hook");
+  const more = bodyChanges.length > MAX_CHANGES ? `; and ${bodyChanges.length - MAX_CHANGES} more` : "";
+  return warningCheck(
+    `${bodyChanges.slice(0, MAX_CHANGES).join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks shape <path>\``,
+  );
 };
 
 const backlog: Check = async (deps) => {
@@ -77,11 +89,11 @@ const runs: Check = async ({ store }) => {
 const events: Check = async ({ store }) => {
   const { "events.failed": failed = 0 } = await store.counts();
   const newest = failed === 0 ? [] : await store.list("events", { outcome: "failed", limit: MAX_LISTED });
-  const broken = newest.filter(({ reason }) => reason?.startsWith(BROKEN));
+  const broken = newest.filter(({ reason, handled }) => reason?.startsWith(BROKEN) && !handled);
   const [first] = broken;
-  if (!first) return passedCheck("the work of every accepted event could be queued");
+  if (!first) return passedCheck("no accepted event is broken, apart from those that were replayed or discarded");
   return warningCheck(
-    `accepted events whose work could not be queued: ${broken.length}, the newest ${first.id}: \`rouse events show\`, then \`rouse events replay\``,
+    `accepted events whose work could not be queued: ${broken.length}, the newest ${first.id}: \`rouse events show\`, then \`rouse events replay\` or \`rouse events discard\``,
   );
 };
 
@@ -236,6 +248,7 @@ const CHECKS: Record<string, Check> = {
   "system-events": systemEvents,
   signatures,
   senders: checkSenders,
+  shapes,
   services,
   "mcp-servers": mcpServers,
   limits,

@@ -1,11 +1,14 @@
-import type { EventRecord } from "../store/types.ts";
+import { BODY_GONE, BODY_GONE_ADVICE } from "../core/body-gone.ts";
+import type { EventRecord, StoredAction } from "../store/types.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import { parsePayload } from "../intake/body.ts";
+import { readRecordedInput } from "../intake/recorded-input.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { MODULE_CHANGED } from "../mapping/transform.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showRun, showSteps } from "./records.ts";
-import { testInput, type TestedHook } from "./test-hook.ts";
-import type { AdminDeps } from "./types.ts";
-import { deliveryView, eventDetail, type DeliveryView, type EventDetail, type RunDetail, type StepView } from "./views.ts";
+import { testInput, type PlacedTrace, type TestedAction, type TestedHook } from "./test-hook.ts";
+import type { AdminDeps, DecidedBy } from "./types.ts";
+import { deliveryView, eventDetail, iso, runFields, type DeliveryView, type EventDetail, type RunDetail, type StepView } from "./views.ts";
 
 /** What one run of an event did. */
 export interface ExplainedRun {
@@ -15,50 +18,108 @@ export interface ExplainedRun {
   delivery: DeliveryView | null;
 }
 
-/** Why an event had its outcome. For operators only: it quotes the event. */
-export interface Explanation {
-  event: EventDetail;
-  /** What today's mappings make of the event; null with a `note` if they cannot be asked. */
+/** Which config decided an event, and which one is in use today. Numbers are null for configs that were not recorded; times are ISO 8601. */
+export interface DecidingConfigView {
+  number: number | null;
+  isToday: boolean;
+  /** Since when, and until when at least, gateways have used it. */
+  firstUsedAt: string | null;
+  lastUsedAt: string | null;
+  today: number | null;
+  /** Null if no gateway runs. */
+  todaySince: string | null;
+  /** Why the event is explained by today's config, or what may differ from then; null if nothing. */
+  note: string | null;
+}
+
+/** What mappings make of an event. */
+export interface EventEvaluation {
   evaluation: TestedHook | null;
   /** Why there is no evaluation, or in what it differs from what was recorded; null if neither. */
   note: string | null;
+}
+
+/** Why an event had its outcome. For operators only: it quotes the event. */
+export interface Explanation extends EventEvaluation {
+  event: EventDetail;
+  /** The config that `evaluation` is by; null if no mapping decides on the event's path. */
+  config: DecidingConfigView | null;
+  /** What today's config makes of the event; null if that was not asked for, or if it decided. */
+  now: EventEvaluation | null;
+  /** How drafts would decide today. They are never live. */
+  drafts: PlacedTrace[];
   /** Its runs, in the order of its actions. Runs that are no longer kept are left out. */
   runs: ExplainedRun[];
 }
 
-type Evaluated = Pick<Explanation, "evaluation" | "note">;
+const by = (name: string | null | undefined): string => (name === null || name === undefined ? "" : ` by ${name}`);
 
-/** Says in what today's mappings differ from what was recorded. */
-function findDifference(event: EventRecord, { outcome, mapping, actions }: TestedHook): string | null {
+/** Says in what mappings differ from what was recorded; `when` names them. */
+function findDifference(event: EventRecord, { outcome, mapping, actions }: TestedHook, when: string): string | null {
   const isRefused = outcome === "actions" && actions.length > 0 && actions.every((action) => !action.ok || action.problem !== null);
-  const today = outcome === "actions" ? (isRefused ? "rejected" : "accepted") : outcome;
+  const found = outcome === "actions" ? (isRefused ? "rejected" : "accepted") : outcome;
   // A duplicate was not evaluated, and what becomes of a shadow or of an unlucky write is not the mappings' to say.
-  if (event.outcome === "duplicate" || (today === event.outcome && (mapping ?? undefined) === event.mapping)) return null;
+  if (event.outcome === "duplicate" || (found === event.outcome && (mapping ?? undefined) === event.mapping)) return null;
   if (event.outcome === "skipped" && event.mapping === (mapping ?? undefined)) return null;
-  const by = (name: string | null | undefined): string => (name === null || name === undefined ? "" : ` by ${name}`);
-  return `it was ${event.outcome}${by(event.mapping)}; today it would be ${today}${by(mapping)}`;
+  return `it was ${event.outcome}${by(event.mapping)}; ${when} it would be ${found}${by(mapping)}`;
 }
 
-async function evaluateEvent(event: EventRecord, deps: AdminDeps): Promise<Evaluated> {
-  const { method, headers, query, body, contentType } = event.request;
+const wasNotRun = ({ failure, actions }: TestedHook): boolean =>
+  failure?.message === MODULE_CHANGED || actions.some((action) => !action.ok && action.failure.message === MODULE_CHANGED);
+
+/** An action as it was recorded, for one that cannot be made again. */
+function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): TestedAction {
+  const base = { ok: true as const, mapping: action.mapping ?? "", dedupeKey: null, missing, unsafe: false, problem: null };
+  if (action.kind === "wake")
+    return { ...base, action: "wake", fields: { mode: action.mode }, content: action.text, warnings: [], unsafe: action.unsafe };
+  const { spec, warnings } = action;
+  return { ...base, action: "agent", fields: runFields(spec), content: spec.input, warnings, unsafe: spec.unsafe };
+}
+
+/** Puts what was recorded in place of what a module gave that is not there any more. */
+function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluation {
+  const { outcome, reason = null } = event;
+  if (outcome === "duplicate") return { evaluation, note: MODULE_CHANGED };
+  const actions = [...event.actions, ...(event.would ?? [])].map((action) => toTestedAction(action, event));
+  const failure = outcome === "failed" || outcome === "rejected" ? { code: "transform_failed" as const, message: reason ?? "" } : null;
+  const mapping = event.mapping ?? evaluation.mapping;
+  const recorded = { outcome: outcome === "accepted" ? ("actions" as const) : outcome, mapping, reason, failure, actions };
+  return { evaluation: { ...evaluation, ...recorded }, note: `${MODULE_CHANGED}: the result is the one that was recorded` };
+}
+
+async function evaluate(event: EventRecord, snapshot: Snapshot, when: string): Promise<EventEvaluation> {
+  const recorded = await readRecordedInput(event);
+  if (!recorded.ok) return { evaluation: null, note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason };
+  const evaluation = await testInput(recorded.input, snapshot);
+  return wasNotRun(evaluation) ? withRecorded(event, evaluation) : { evaluation, note: findDifference(event, evaluation, when) };
+}
+
+function configView({ record, today, todaySince, isToday, note }: DecidedBy): DecidingConfigView {
+  return {
+    number: record?.number ?? null,
+    isToday,
+    firstUsedAt: record ? iso(record.firstUsedAt) : null,
+    lastUsedAt: record ? iso(record.lastUsedAt) : null,
+    today: today?.number ?? null,
+    todaySince: todaySince === undefined ? null : iso(todaySince),
+    note,
+  };
+}
+
+async function explainConfigs(
+  deps: AdminDeps,
+  event: EventRecord,
+  asksNow: boolean,
+): Promise<Pick<Explanation, "config" | "evaluation" | "note" | "now" | "drafts">> {
   if (WITHOUT_MAPPINGS.has(event.path))
-    return { evaluation: null, note: `no mapping decides about /${event.path}: its body names the work` };
-  if (body === null) return { evaluation: null, note: "the body of this event is no longer kept (hooks.retention)" };
-  const parsed = method === "GET" ? { ok: true as const, payload: query } : await parsePayload(Buffer.from(body), contentType);
-  if (!parsed.ok) return { evaluation: null, note: `the body cannot be read: ${parsed.failure.message}` };
-  const evaluation = await testInput(
-    {
-      path: event.path,
-      method,
-      byHookToken: event.credential === "hooks.token",
-      payload: parsed.payload,
-      headers,
-      query,
-      now: event.receivedAt,
-    },
-    deps.snapshot(),
-  );
-  return { evaluation, note: findDifference(event, evaluation) };
+    return { config: null, ...(await evaluate(event, deps.snapshot(), "today")), now: null, drafts: [] };
+  const decided = await deps.decidedBy(event);
+  const isByToday = decided.snapshot === deps.snapshot();
+  const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
+  const now = asksNow && !isByToday ? await evaluate(event, deps.snapshot(), "today") : null;
+  const recorded = await readRecordedInput(event);
+  const drafts = recorded.ok ? await deps.traceDrafts(recorded.input) : [];
+  return { config: configView(decided), ...then, now, drafts };
 }
 
 async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
@@ -68,14 +129,15 @@ async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
 }
 
 /**
- * Explains a recorded event: how each mapping decides about it, what was rendered, and what its runs did. Sends nothing and
- * stores nothing; a transform module runs again.
+ * Explains a recorded event: how each mapping of the config that decided it decides about it, what was rendered, and what its
+ * runs did; with `now`, also what today's config makes of it. Sends nothing and stores nothing; a transform module that has not
+ * changed runs again.
  * @throws RouseError `not_found`
  */
-export async function explainEvent(deps: AdminDeps, id: string): Promise<{ explanation: Explanation }> {
+export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}): Promise<{ explanation: Explanation }> {
   const event = found(await deps.store.get("event", id), "there is no event with this id");
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
-  const [evaluated, ...runs] = await Promise.all([evaluateEvent(event, deps), ...kept.map(([runId]) => explainRun(deps, runId))]);
-  return { explanation: { event: eventDetail(event, statuses), ...evaluated, runs } };
+  const [explained, ...runs] = await Promise.all([explainConfigs(deps, event, now), ...kept.map(([runId]) => explainRun(deps, runId))]);
+  return { explanation: { event: eventDetail(event, statuses), ...explained, runs } };
 }

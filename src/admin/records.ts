@@ -1,6 +1,8 @@
+import { RouseError } from "../core/errors.ts";
 import type { EventRecord, Lists, RunRecord, Store } from "../store/types.ts";
 import { findWaitReason } from "../runs/wait-reason.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
+import type { ReplayOptions } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { deliveryView, eventDetail, eventView, runDetail, runView, stepView, type RunFacts } from "./views.ts";
 
@@ -33,10 +35,22 @@ export async function showEvent({ store }: AdminDeps, id: string) {
 
 /**
  * Replays one event with the current mappings, or with `dryRun` says what that would do.
- * @throws RouseError `not_found` if the event or its body is not there.
+ * @throws RouseError `not_found` if the event or its body is not there, `usage` if it has no action of that number.
  */
-export async function replayEvent(deps: AdminDeps, id: string, options: { dryRun: boolean }) {
+export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOptions) {
   return { result: unwrap(await deps.replay(id, options)).result };
+}
+
+/**
+ * Discards an event that failed: checks and bulk replays leave it out from then on.
+ * @throws RouseError `not_found`, or `not_retryable` if it has not failed.
+ */
+export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
+  const { outcome } = found(await deps.store.get("event", id), "there is no event with this id");
+  if (outcome !== "failed")
+    throw new RouseError({ code: "not_retryable", message: `only an event that failed can be discarded; this one is ${outcome}` });
+  await deps.store.commit((tx) => tx.update("event", id, { handled: { at: deps.clock.now(), as: "discarded", reason } }));
+  return showEvent(deps, id);
 }
 
 async function findFacts({ store, queue, clock }: AdminDeps, run: RunRecord): Promise<RunFacts> {

@@ -48,6 +48,8 @@ export interface TestedHook {
   nearest: Nearest | null;
   missing: string[];
   actions: TestedAction[];
+  /** If one mapping is tested: an earlier one that would take the hook, with its place. */
+  takenBefore?: { mapping: string; place: string };
   /** What the mappings' code threw and printed; null if nothing. */
   debug: EventDebug | null;
 }
@@ -88,7 +90,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
   };
 }
 
-function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions" | "debug"> {
+function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions" | "takenBefore" | "debug"> {
   const base = { outcome: outcome.kind, mapping: null, reason: null, failure: null, nearest: null, missing: [] };
   switch (outcome.kind) {
     case "unmatched":
@@ -105,9 +107,9 @@ function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions
 }
 
 /** Adds to each trace where its mapping is written: file and line; for a preset where the config enables it. */
-function place(traces: readonly MappingTrace[], { configFile: file, config }: Snapshot): PlacedTrace[] {
+function place(traces: readonly MappingTrace[], { configFile: file, config, texts }: Snapshot): PlacedTrace[] {
   const issues = traces.map(({ at }, index) => ({ path: at, message: String(index) }));
-  const places = locateIssues(issues, { file, mappingsDir: config.hooks.mappingsDir });
+  const places = locateIssues(issues, { file, mappingsDir: config.hooks.mappingsDir, texts });
   return traces.map((trace, index) => {
     const found = places[index];
     const name = found?.file === undefined ? trace.origin : basename(found.file);
@@ -131,7 +133,17 @@ export async function testHook(test: HookTest, snapshot: Snapshot, now: number):
     ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
     now,
   };
-  return testInput(input, snapshot, test.mapping);
+  const tested = await testInput(input, snapshot, test.mapping);
+  const takenBefore = test.mapping === undefined ? undefined : await findEarlier(input, snapshot, test.mapping);
+  return takenBefore ? { ...tested, takenBefore } : tested;
+}
+
+/** Finds the mapping that would take a hook before the one that is tested. */
+async function findEarlier(input: MappingInput, snapshot: Snapshot, mapping: string): Promise<TestedHook["takenBefore"]> {
+  const traces = place((await snapshot.mappings.explain(input)).traces, snapshot);
+  const { by } = traces.find((trace) => trace.mapping === mapping) ?? {};
+  const earlier = traces.find((trace) => trace.mapping === by);
+  return earlier && { mapping: earlier.mapping, place: earlier.place };
 }
 
 /** Evaluates a hook as the mappings see it, by one mapping or by all that could take it. Never throws, and sends nothing. */

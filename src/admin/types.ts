@@ -8,11 +8,13 @@ import type { Logger } from "../core/log.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
-import type { Denial, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
+import type { Denial, ReplayOptions, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
+import type { MappingInput } from "../mapping/types.ts";
+import type { PlacedTrace } from "./test-hook.ts";
 import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
-import type { DeliveryRecord, Cluster, Queue, Store } from "../store/types.ts";
+import type { ConfigRecord, DeliveryRecord, Cluster, EventRecord, Queue, Store } from "../store/types.ts";
 
 export interface RuntimeStatus {
   version: string;
@@ -48,6 +50,22 @@ export interface BreakerView {
   waiting: number;
 }
 
+/** The config that decided an event, and what decides as it did. */
+export interface DecidedBy {
+  /** Undefined if it was not recorded. */
+  record: ConfigRecord | undefined;
+  /** The config in use today; undefined if it was not recorded. */
+  today: ConfigRecord | undefined;
+  /** Since when this gateway has been using it; undefined if the gateway was not started. */
+  todaySince: number | undefined;
+  /** Whether the event was decided by the config that is in use today. */
+  isToday: boolean;
+  /** Decides as the config did then, or as today's if `note` says so. */
+  snapshot: Snapshot;
+  /** In what `snapshot` may decide otherwise than was decided; null if in nothing. */
+  note: string | null;
+}
+
 /** Everything that the operator's operations need. */
 export interface AdminDeps {
   clock: Clock;
@@ -56,7 +74,12 @@ export interface AdminDeps {
   queue: Queue;
   cluster: Pick<Cluster, "shared" | "list" | "leases">;
   snapshot(): Snapshot;
+  decidedBy(event: EventRecord): Promise<DecidedBy>;
+  /** How drafts of mappings would decide about an event; they are never live. */
+  traceDrafts(input: MappingInput): Promise<PlacedTrace[]>;
   status(): RuntimeStatus;
+  /** What recorded hooks show about mappings: warnings, and fields that mappings read and that new bodies do not have. */
+  recorded(): Promise<{ warnings: readonly Issue[]; bodyChanges: readonly string[] }>;
   refusals(): readonly Denial[];
   /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
@@ -65,7 +88,7 @@ export interface AdminDeps {
   rules: ApprovalRules;
   limits: Admission["usage"];
   channels: Pick<ChannelHealth, "probeAll" | "test">;
-  replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  replay(eventId: string, options: ReplayOptions): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Takes an event that a plugin sends, without the credential of its path. */
   sendEvent: ServicesOptions["hook"];
   retryDelivery(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;

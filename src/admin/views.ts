@@ -9,12 +9,12 @@ import type {
   SessionRecord,
   SessionRef,
   StepRecord,
-  StoredRequest,
   ToolCallRecord,
   ToolOutput,
 } from "../store/types.ts";
 import type { WaitState } from "../core/breaker.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
+import { requestView } from "./request-view.ts";
 import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
 
@@ -31,6 +31,12 @@ export type DeliveryView = ReturnType<typeof deliveryView>;
 export const iso = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
 
+/** Why an event has its outcome; of a skipped one also why no other mapping took it. */
+function renderReason({ outcome, reason, nearest }: EventRecord): string | null {
+  if (reason === undefined || outcome !== "skipped" || !nearest) return reason ?? null;
+  return `${reason}; the closest other mapping is "${nearest.mapping}", whose ${nearest.condition} does not hold`;
+}
+
 /** Renders an event; `statuses` are those of its runs, by id. */
 export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, string>) {
   return {
@@ -40,17 +46,21 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     credential: event.credential,
     address: event.address ?? null,
     outcome: event.outcome,
-    reason: event.reason ?? null,
+    reason: renderReason(event),
     /** The HTTP status that the sender was answered, if it was an error. */
     answerStatus: event.status ?? null,
     mapping: event.mapping ?? null,
-    /** If no mapping matched: the closest one, and its condition that failed. */
+    /** If no mapping matched, or one skipped it: the closest other one, and its condition that failed. */
     nearest: event.nearest ?? null,
     missing: event.missing ?? [],
     /** What was ignored, cut or replaced in its runs. */
     warnings: [...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])))],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,
+    /** Whether an operator has changed the body for the replay. */
+    edited: event.edited ?? false,
+    /** What was done about an event that failed. */
+    handled: event.handled ? { ...event.handled, at: iso(event.handled.at) } : null,
     /** Null if nothing collected traces when it came in. */
     traceId: event.trace ? getTraceId(event.trace) : null,
     actions: event.actions.map((action) => {
@@ -63,23 +73,8 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
   };
 }
 
-/** Renders a body as text if it is UTF-8, else as base64. */
-function renderBody(bytes: Uint8Array | null): { body: string | null; encoding: "utf8" | "base64" } {
-  if (bytes === null) return { body: null, encoding: "utf8" };
-  try {
-    return { body: new TextDecoder("utf-8", { fatal: true }).decode(bytes), encoding: "utf8" };
-  } catch {
-    return { body: Buffer.from(bytes).toString("base64"), encoding: "base64" };
-  }
-}
-
-function requestView(request: StoredRequest) {
-  const { method, headers, query, contentType } = request;
-  return { method, contentType: contentType ?? null, headers, query, ...renderBody(request.body) };
-}
-
 /** What a run would have been given, besides its message. */
-function shadowFields({ session, name, channel, to, deliver, model, thinking, wakeMode }: RunSpec): Record<string, string | boolean> {
+export function runFields({ session, name, channel, to, deliver, model, thinking, wakeMode }: RunSpec): Record<string, string | boolean> {
   const fields = { agentId: session.agentId, sessionKey: session.key, name, deliver, channel, to, model, thinking, wakeMode };
   return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string | boolean] => entry[1] !== undefined));
 }
@@ -89,7 +84,7 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   const would = (event.would ?? []).map((action) => {
     const content = action.kind === "run" ? action.spec.input : action.text;
     const fields: Record<string, string | boolean> =
-      action.kind === "run" ? shadowFields(action.spec) : { agentId: action.agentId, mode: action.mode };
+      action.kind === "run" ? runFields(action.spec) : { agentId: action.agentId, mode: action.mode };
     return { kind: action.kind, mapping: action.mapping ?? null, content, fields };
   });
   return { ...eventView(event, statuses), would, debug: event.debug ?? null, request: requestView(event.request) };
@@ -228,6 +223,8 @@ function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]
     tool: call.tool,
     name: call.name,
     state: call.state,
+    /** Whether the tool declares that it changes nothing. */
+    readOnly: call.readOnly ?? false,
     input: call.input,
     startedAt: isoOrNull(call.startedAt),
     endedAt: isoOrNull(call.endedAt),

@@ -5,6 +5,7 @@ import type { Ms } from "../store/types.ts";
 import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
 import { cutOutput, toTextOutput } from "./tool-results.ts";
+import type { CallGate } from "./types.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;
@@ -33,6 +34,8 @@ export interface LoopOptions {
   /** The most text of one result that the model gets in the conversation, in bytes of UTF-8. */
   maxResultBytes: number;
   signal: AbortSignal;
+  /** Asked before each call of a tool: false if another gateway has the run. Default: none can have it. */
+  ready?: CallGate["ready"] | undefined;
   clock: { now(): Ms };
   /** Gets what the operator should know. */
   warnings: string[];
@@ -244,8 +247,9 @@ class Loop {
   }
 
   async #callTool(call: ToolCallRecord, tool: OfferedTool): Promise<CallChange["change"]> {
-    const { signal, onUnknown, warnings } = this.#options;
+    const { signal, onUnknown, warnings, ready } = this.#options;
     for (let repeats = 0; ; repeats++) {
+      if (ready && !(await ready(signal))) return { state: "unknown" };
       try {
         const output = await tool.execute(call.input, { callId: call.id, signal });
         return { state: output.isError ? "failed" : "done", output };

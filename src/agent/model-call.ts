@@ -36,8 +36,10 @@ function isTurnTimeout(error: unknown): boolean {
   return error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message));
 }
 
+const CANCELLED: ModelFailure = { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false };
+
 function toFailure(error: unknown, { provider }: ModelCandidate, { signal, clock, deadline, timeoutMs }: CallOptions): ModelFailure {
-  if (signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false };
+  if (signal.aborted) return CANCELLED;
   if (readMonotonic(clock) >= deadline || isTurnTimeout(error))
     return { ok: false, code: "timeout", message: `the turn took longer than ${timeoutMs / 1000} seconds`, retryable: false };
   return classifyFailure(error, provider, clock.now());
@@ -147,8 +149,10 @@ class ModelCalls<T> {
   }
 
   async #attempt(candidate: ModelCandidate, tries: number): Promise<Attempt<T>> {
-    const { clock, gate, hasSpoken } = this.#options;
+    const { signal, clock, gate, hasSpoken } = this.#options;
     const { ref } = candidate.model;
+    // After the waits of earlier tries another gateway may have the run.
+    if (gate?.ready && !(await gate.ready(signal))) return { ok: false, failure: CANCELLED, waitMs: undefined, isAsked: true };
     const beganAt = readMonotonic(clock);
     const pass = gate?.enter(ref, tries > 1);
     if (pass && isRefusal(pass)) {

@@ -106,7 +106,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const { info, signal, timeoutMs, callerTools = [], journal = createMemoryJournal() } = input;
     const boundary = createBoundary(input.boundaryId);
     const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, timeoutMs / 2) };
-    const picked = await toolBox.pick(input.tools, toolTurn);
+    const picked = await (input.pickTools?.(toolTurn) ?? toolBox.pick(input.tools, toolTurn));
     warnings.push(...picked.warnings);
     const callerNames = new Set(callerTools.map(({ name }) => name));
     const own = await offerOwnTools(input.extensions ?? [], toolTurn);
@@ -121,6 +121,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       judge: (call) => input.judge?.({ ...call, context: parts }),
       onUnknown: input.onUnknown ?? "tell",
       maxResultBytes: config.agents.defaults.toolResultBytes,
+      ready: input.gate?.ready,
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,

@@ -3,30 +3,20 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { allCoverTool, allNameSource, type ToolPatterns } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
-import type { TurnInfo } from "../contract/kinds.ts";
-import type { Boundary } from "./boundary.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
-import type { CallerTool } from "./types.ts";
-
-/** What a turn says of itself to get its tools. */
-export interface ToolTurn {
-  info: TurnInfo;
-  boundary: Boundary;
-  /** Milliseconds that it waits for a server. */
-  waitMs: number;
-}
+import type { CallerTool, PickedTools, ToolTurn } from "./types.ts";
 
 export interface ToolBox {
   /**
    * The tools of servers and plugins that `patterns` name, with what servers say of them inside the boundary. A server that
    * cannot be reached in time is a warning, and so are tools that no model can be given.
    */
-  pick(patterns: ToolPatterns, turn: ToolTurn): Promise<{ tools: OfferedTool[]; warnings: string[] }>;
+  pick(patterns: ToolPatterns, turn: ToolTurn): Promise<PickedTools>;
   /** Connects to the servers that one of the patterns covers, and stays connected. */
   start(patterns: readonly string[]): void;
   /** How the servers do. */

@@ -6,7 +6,9 @@ import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
 import type { ModelPrice, ModelProvider, ModelSettings, Part, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
+import type { Boundary } from "./boundary.ts";
 import type { TurnExtension } from "./extensions.ts";
+import type { OfferedTool } from "./offered-tool.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
 /** An agent as a turn sees it. */
@@ -115,6 +117,20 @@ export interface Sampling {
   json?: { schema?: Record<string, unknown>; name?: string; description?: string; strict?: boolean };
 }
 
+/** What a turn says of itself to get its tools. */
+export interface ToolTurn {
+  info: TurnInfo;
+  boundary: Boundary;
+  /** Milliseconds that it waits for a server. */
+  waitMs: number;
+}
+
+/** The tools of a turn. */
+export interface PickedTools {
+  tools: OfferedTool[];
+  warnings: string[];
+}
+
 export interface TurnInput {
   agent: Agent;
   /** Oldest first. */
@@ -144,6 +160,8 @@ export interface TurnInput {
   instructions?: string;
   /** Which tools this turn may use: those that all lists cover. */
   tools: ToolPatterns;
+  /** Gives the turn's tools in place of the servers and plugins of `tools`, which are not asked then. */
+  pickTools?(turn: ToolTurn): Promise<PickedTools>;
   model: ResolvedModel;
   thinking?: Thinking;
   timeoutMs: number;
@@ -168,6 +186,11 @@ export interface TurnInput {
 export interface CallGate {
   /** `isRetry`: the call before was one of the same model, and failed. */
   enter(ref: string, isRetry: boolean): Pass | Refusal;
+  /**
+   * Waits until the run surely is this gateway's, also before each call of a tool. False if another gateway has it, or if the signal
+   * aborts first. Default: it is.
+   */
+  ready?(signal: AbortSignal): Promise<boolean>;
   /** Whether calls of a model are refused because its provider is away. */
   isOpen(ref: string): boolean;
 }

@@ -1,6 +1,7 @@
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PluginContext } from "../contract/channel.ts";
+import { replaceFile } from "../core/replace-file.ts";
 
 /** Values by key that outlast a restart. */
 export interface KeyValueStore<T> {
@@ -30,9 +31,7 @@ export function createKeyValueStore<T>(
   };
   const known = (): Promise<Map<string, T>> => (loaded ??= load());
   const write = async (entries: Map<string, T>): Promise<void> => {
-    const path = join(await stateDir(), file);
-    await writeFile(`${path}.new`, JSON.stringify([...entries]), { mode: 0o600, flush: true });
-    await rename(`${path}.new`, path);
+    await replaceFile(join(await stateDir(), file), JSON.stringify([...entries]), { mode: 0o600 });
   };
   const tell = async (keys: readonly string[], value: T, text: string): Promise<void> => {
     const values = sharedValues?.();

@@ -1,14 +1,18 @@
+import { relative } from "node:path";
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { configExitCode } from "./failure.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
-import { addCommonOptions, reading, type CommonOptions } from "./options.ts";
-import { printJson } from "./print.ts";
+import { EXIT, SYSTEM, type CliIo } from "./io.ts";
+import { addCommonOptions, landing, reading, type CommonOptions } from "./options.ts";
+import type { LandOptions } from "./landing.ts";
+import { printJson, printTable } from "./print.ts";
+import { localTime } from "./text.ts";
 
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
-export async function schemaDocument(isMappingFile: boolean): Promise<object> {
-  const { configJsonSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
-  if (isMappingFile) return mappingFileJsonSchema();
+export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): Promise<object> {
+  const { configJsonSchema, fieldSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
+  if (kind === "mappings") return mappingFileJsonSchema();
+  if (kind === "fixtures") return fieldSchema((await import("../workbench/fixture.ts")).fixtureSchema);
   const [{ BUILTIN_PLUGINS }, { builtinSections }, { readCatalog }, { presetNames, PRESETS_DIR }, { readProviders }] = await Promise.all([
     import("../gateway/snapshot.ts"),
     import("../plugin/sections.ts"),
@@ -24,44 +28,87 @@ export async function schemaDocument(isMappingFile: boolean): Promise<object> {
   });
 }
 
-/** `rouse config validate|schema|show`. */
+interface UndoOptions extends LandOptions {
+  list?: boolean;
+}
+
+async function undo(options: UndoOptions, io: CliIo): Promise<void> {
+  const { makeChange, openChanges } = await import("./landing.ts");
+  if (!options.list) return makeChange({ kind: "undo" }, "Taken back", options, io);
+  const versions = await (await openChanges(options, io)).versions();
+  if (options.json) return printJson(io, { versions });
+  if (versions.length === 0) return io.out("no change is kept: Rouse has changed no file of the config\n");
+  printTable(
+    io,
+    ["AT", "CHANGE", "FILE"],
+    versions.map(({ at, what, file }) => [localTime(at), what, relative(io.cwd, file)]),
+  );
+}
+
+function registerUndo(config: Command, io: CliIo): void {
+  reading(
+    landing(
+      config
+        .command("undo")
+        .description("take back the last change of a mapping that Rouse wrote; the last 20 are kept in the state folder")
+        .option("--list", "list them, newest first"),
+    ),
+    "rouse config undo --list",
+    "rouse config undo",
+  ).action((options: UndoOptions) => undo(options, io));
+}
+
+/** `rouse config validate|schema|show|undo`. */
 export function register(program: Command, io: CliIo): void {
   const config = program.command("config").description("check and show the config, or print its schema");
 
   reading(
-    config.command("validate").description("check the config, its mappings, transforms and plugins; nothing is started"),
+    config
+      .command("validate")
+      .description("check the config, its mappings, transforms and plugins; nothing is started")
+      .option("--strict", "exit with 1 if there are warnings"),
     "rouse config validate -c ./rouse.json5",
-  ).action(async (options: CommonOptions) => {
-    const { checkSnapshot } = await import("../gateway/snapshot.ts");
-    const result = await checkSnapshot({
+    "rouse config validate --strict",
+  ).action(async (options: CommonOptions & { strict?: boolean }) => {
+    const { validateConfig } = await import("../gateway/validate-config.ts");
+    const files = await validateConfig({
       ...SYSTEM,
       cwd: io.cwd,
       env: io.env,
       ...(options.config === undefined ? {} : { configFile: options.config }),
     });
-    if (options.json) io.out(`${JSON.stringify(result, null, 2)}\n`);
+    const { getDraftWarnings } = await import("./checked-drafts.ts");
+    const result = files.ok ? { ...files, warnings: [...files.warnings, ...(await getDraftWarnings(options, io))] } : files;
+    if (options.json) printJson(io, result);
     else if (result.ok) {
       io.out(`${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`);
       for (const warning of result.warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
+      if (result.notLinted !== null) io.out(`not compared with recorded hooks: ${result.notLinted}\n`);
     } else for (const issue of result.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
     if (!result.ok) io.exitCode = configExitCode(result.issues);
+    else if (options.strict && result.warnings.length > 0) io.exitCode = EXIT.failure;
   });
 
+  registerUndo(config, io);
   addCommonOptions(
     config
       .command("schema")
       .description("print the JSON Schema of the config file, for editors")
-      .option("--mappings", "that of the files in hooks.mappingsDir"),
+      .option("--mappings", "that of the files in hooks.mappingsDir")
+      .option("--fixtures", "of the files in hooks.testsDir instead"),
     "rouse config schema > rouse.schema.json",
     "rouse config schema --mappings > mappings.schema.json",
-  ).action(async (options: { mappings?: boolean }) => printJson(io, await schemaDocument(options.mappings === true)));
+    "rouse config schema --fixtures > fixtures.schema.json",
+  ).action(async (options: { mappings?: boolean; fixtures?: boolean }) =>
+    printJson(io, await schemaDocument(options.mappings ? "mappings" : options.fixtures ? "fixtures" : "config")),
+  );
 
   reading(config.command("show").description("show the config with all defaults; secrets are masked"), "rouse config show --json").action(
     async (options: CommonOptions) => {
       const [{ loadConfig }, { maskConfig }] = await Promise.all([import("../config/load.ts"), import("../config/mask.ts")]);
       const loaded = await loadConfig({ cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { file: options.config }) });
       if (loaded.ok) {
-        io.out(`${JSON.stringify(maskConfig(loaded.config), null, 2)}\n`);
+        printJson(io, maskConfig(loaded.config) as object);
         return;
       }
       for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);

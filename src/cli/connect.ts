@@ -55,14 +55,26 @@ export async function read<T>(answer: Promise<{ json(): Promise<T> }>): Promise<
   return value as T;
 }
 
-/** Reads an answer that has one JSON document a line, as they come. */
-export async function* readLines<Line>(answer: Promise<{ body: ReadableStream | null }>): AsyncGenerator<Line> {
+/** Reads an answer that has one JSON document a line, as they come. It ends early when `signal` aborts. */
+export async function* readLines<Line>(answer: Promise<{ body: ReadableStream | null }>, signal?: AbortSignal): AsyncGenerator<Line> {
+  const reader = (await answer).body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
+  if (!reader) return;
+  const cancel = (): void => void reader.cancel().catch(() => undefined);
+  signal?.addEventListener("abort", cancel);
+  if (signal?.aborted) cancel();
   const decoder = new TextDecoder();
   let rest = "";
-  for await (const chunk of (await answer).body ?? []) {
-    const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") yield JSON.parse(line) as Line;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line !== "") yield JSON.parse(line) as Line;
+    }
+  } finally {
+    signal?.removeEventListener("abort", cancel);
+    cancel();
   }
 }
 
@@ -121,6 +133,16 @@ export async function connectRunning(options: CommonOptions, io: CliIo): Promise
   const { stateDir, config } = await loadSettings(options, io);
   const running = findRunning(stateDir);
   return running && toRunning(stateDir, running, await getToken(stateDir, config.gateway.token));
+}
+
+/** Connects to the running gateway, also to one on the config before a broken one; undefined if none runs. */
+export async function connectLive(options: CommonOptions, io: CliIo): Promise<GatewayConnection | undefined> {
+  try {
+    return await connectRunning(options, io);
+  } catch (error) {
+    if (!(error instanceof RouseError) || error.code !== "config_invalid") throw error;
+    return connectDespite(error, options, io).catch(() => undefined);
+  }
 }
 
 /**

@@ -1,30 +1,19 @@
 import type { Command } from "commander";
-import type { ReplayLine } from "../admin/bulk-replay.ts";
 import type { EventDetail, EventView } from "../admin/views.ts";
-import type { ReplayResult } from "../intake/types.ts";
-import { connected, read, readLines, withId, type GatewayConnection } from "./connect.ts";
-import { usage } from "./failure.ts";
+import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
-import { EXIT, type CliIo } from "./io.ts";
-import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
+import type { CliIo } from "./io.ts";
+import { OUTCOME_OPTION, listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
-import { createProgress, type ProgressLine } from "./progress.ts";
+import { registerReplay } from "./replay.ts";
 import { readListPage } from "./search.ts";
-import { bytes, cell, localTime, shortTime } from "./text.ts";
+import { bytes, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
   outcome?: string;
   path?: string;
   mapping?: string;
   failed?: boolean;
-}
-
-interface ReplayOptions extends CommonOptions {
-  failed?: boolean;
-  unmatched?: boolean;
-  path?: string;
-  since?: string;
-  dryRun?: boolean;
 }
 
 /** Returns the reason of an event, or what came of it. */
@@ -58,6 +47,9 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   printMore(io, "rouse events list", answer);
 }
 
+const describeHandled = (handled: NonNullable<EventView["handled"]>): string =>
+  `${handled.as} ${localTime(handled.at)}: ${handled.as === "discarded" ? handled.reason : handled.eventId}`;
+
 function printEvent(event: EventDetail, io: CliIo): void {
   printFields(io, {
     event: event.id,
@@ -71,7 +63,8 @@ function printEvent(event: EventDetail, io: CliIo): void {
     warnings: event.warnings.join("; "),
     missing: event.missing.join(", "),
     "duplicate of": event.duplicateOf,
-    "replay of": event.replayOf,
+    "replay of": event.replayOf && `${event.replayOf}${event.edited ? ", with an edited body" : ""}`,
+    handled: event.handled && describeHandled(event.handled),
     "came in by": event.credential,
     from: event.address,
     "content type": event.request.contentType,
@@ -102,73 +95,12 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   printEvent(event, io);
 }
 
-function printReplayed(result: ReplayResult, io: CliIo): void {
-  const into = result.newEventId === undefined ? "" : ` → ${result.newEventId}`;
-  io.out(
-    `${result.eventId}${into}  ${result.outcome}${result.mapping === undefined ? "" : `  ${result.mapping}`}${result.reason === undefined ? "" : `  ${cell(result.reason)}`}\n`,
+async function discard(id: string, { reason, ...options }: CommonOptions & { reason: string }, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, async (to) =>
+    read(to.api.events[":id"].discard.$post({ ...withId(await resolveId(to, "events", id)), json: { reason } })),
   );
-  for (const action of result.actions)
-    io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
-}
-
-async function replayOne(id: string, dryRun: boolean, to: GatewayConnection, options: ReplayOptions, io: CliIo): Promise<void> {
-  const target = withId(await resolveId(to, "events", id));
-  const answer = await read(to.api.events[":id"].replay.$post({ ...target, json: { dryRun } }));
-  if (options.json) printJson(io, answer);
-  else printReplayed(answer.result, io);
-  if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
-}
-
-/** The last line of a bulk replay: `3 replayed: 2 accepted, 1 unmatched; 1 could not be`. */
-function replaySum(end: { replayed: number; failed: number }, dryRun: boolean, outcomes: ReadonlyMap<string, number>): string {
-  const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
-  const sum = `${end.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
-  return end.failed > 0 ? `${sum}; ${end.failed} could not be replayed` : sum;
-}
-
-/** Follows a bulk replay: the bar on a terminal, a line for each event, the sum at the end. */
-async function replayAll(
-  select: "failed" | "unmatched",
-  dryRun: boolean,
-  to: GatewayConnection,
-  options: ReplayOptions,
-  io: CliIo,
-): Promise<void> {
-  const all: ReplayLine[] = [];
-  let progress: ProgressLine | undefined;
-  let done = 0;
-  const { path, since } = options;
-  const outcomes = new Map<string, number>();
-  for await (const line of readLines<ReplayLine>(to.api.events.replay.$post({ json: { select, dryRun, path, since } }))) {
-    if (options.json) all.push(line);
-    if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
-    if (line.type === "result") {
-      done++;
-      // The bar goes away before a line is printed, so that they never share one.
-      progress?.end();
-      if (line.ok) outcomes.set(line.result.outcome, (outcomes.get(line.result.outcome) ?? 0) + 1);
-      if (!options.json && line.ok) printReplayed(line.result, io);
-      if (!options.json && !line.ok) io.out(`${line.eventId}  not replayed: ${cell(line.failure.message)}\n`);
-      progress?.update(done);
-    }
-    if (line.type === "end") {
-      progress?.end();
-      if (line.failed > 0) io.exitCode = EXIT.failure;
-      if (!options.json) io.out(`${replaySum(line, dryRun, outcomes)}\n`);
-    }
-  }
-  if (options.json) printJson(io, { lines: all });
-}
-
-async function replay(id: string | undefined, options: ReplayOptions, io: CliIo): Promise<void> {
-  const ways = [id !== undefined, options.failed === true, options.unmatched === true].filter(Boolean).length;
-  if (ways !== 1) throw usage("name one event, or use --failed or --unmatched");
-  for (const name of ["since", "path"] as const)
-    if (id !== undefined && options[name] !== undefined) throw usage(`--${name} goes with --failed or --unmatched`);
-  const dryRun = options.dryRun === true;
-  await connected(options, io, (to) =>
-    id === undefined ? replayAll(options.failed ? "failed" : "unmatched", dryRun, to, options, io) : replayOne(id, dryRun, to, options, io),
-  );
+  if (options.json) return printJson(io, answer);
+  io.out(`${answer.event.id}  discarded\n`);
 }
 
 async function listDenied(options: CommonOptions & { limit?: string }, io: CliIo): Promise<void> {
@@ -189,7 +121,7 @@ export function register(program: Command, io: CliIo): void {
     events
       .command("list")
       .description("events, newest first")
-      .option("--outcome <outcome>", "accepted, skipped, unmatched, duplicate, rejected or failed")
+      .option(...OUTCOME_OPTION)
       .option("--path <path>", "the hook's path, such as shop")
       .option("--mapping <id>", "the mapping that took it")
       .option("--failed", "those with a run that failed"),
@@ -206,16 +138,12 @@ export function register(program: Command, io: CliIo): void {
       .option("--limit <n>", "how many (default 50, at most 500)"),
     "rouse events refused",
   ).action((options: CommonOptions & { limit?: string }) => listDenied(options, io));
+  registerReplay(events, io);
   reading(
     events
-      .command("replay [event]")
-      .description("replay events with the current mappings")
-      .option("--failed", "all that failed: of those with runs, only the failed runs start again")
-      .option("--unmatched", "all that no mapping matched")
-      .option("--path <path>", "only those of this hook path")
-      .option("--since <time>", 'only newer ones: an age such as "2h", or a date')
-      .option("--dry-run", "only say what would be done"),
-    "rouse events replay evt_… --dry-run",
-    "rouse events replay --unmatched --since 1d",
-  ).action((id: string | undefined, options: ReplayOptions) => replay(id, options, io));
+      .command("discard <event>")
+      .description("discard an event that failed and is not needed: doctor and bulk replays leave it out")
+      .requiredOption("--reason <text>", "why, for those who look at it later"),
+    'rouse events discard evt_… --reason "the order was placed again"',
+  ).action((id: string, options: CommonOptions & { reason: string }) => discard(id, options, io));
 }

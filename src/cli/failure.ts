@@ -29,7 +29,7 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
 /** Prints an error for people and says with which code to end. The stack comes only with `--verbose`. */
 export function reportError(error: unknown, io: CliIo, verbose: boolean): number {
   if (error instanceof RouseError) {
-    io.err(`rouse: ${printable(error.message)}\n`);
+    io.err(`rouse: ${printable(error.message).replaceAll("\n", "\n  ")}\n`);
     const single = error.issues?.length === 1 && error.message.includes(error.issues[0]?.message ?? "");
     for (const issue of single ? [] : (error.issues ?? [])) io.err(`  ${printable(renderIssue(issue, io.cwd))}\n`);
   } else {

@@ -1,5 +1,7 @@
+import { bodyGone } from "../core/body-gone.ts";
 import { RouseError } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
+import type { FileTexts } from "../core/files.ts";
 import { parsePayload, type Payload } from "../intake/body.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
@@ -15,9 +17,15 @@ export interface TestOptions extends CommonOptions {
   payload?: string;
   /** The id of a recorded event, in place of a payload. */
   event?: string;
+  contentType?: string;
   header?: Record<string, string>;
   query?: Record<string, string>;
   path?: string;
+}
+
+interface DraftTestOptions extends TestOptions {
+  /** Texts in place of files: the draft that is tested. */
+  texts?: FileTexts;
 }
 
 /** True when the gateway would take the hook and do something, or skip it on purpose. */
@@ -32,7 +40,7 @@ type Input = Omit<HookTest, "mapping">;
 async function recordedInput(id: string, options: TestOptions, io: CliIo): Promise<Input> {
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   const { method, headers, query, body, encoding, contentType } = event.request;
-  if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
+  if (body === null) throw bodyGone();
   const parsed: Payload =
     method === "GET" ? { ok: true, payload: query } : await parsePayload(Buffer.from(body, encoding), contentType ?? undefined);
   if (!parsed.ok) throw new RouseError(parsed.failure);
@@ -41,6 +49,7 @@ async function recordedInput(id: string, options: TestOptions, io: CliIo): Promi
 
 async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
   const { payload: file, event, path, header = {}, query = {} } = options;
+  if (options.contentType !== undefined && file === undefined) throw usage("--content-type goes with --payload");
   if ((file === undefined) === (event === undefined)) throw usage("name a body with --payload, or a recorded event with --event");
   if (file === undefined) {
     const recorded = await recordedInput(event ?? "", options, io);
@@ -51,37 +60,34 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
       query: { ...recorded.query, ...query },
     };
   }
-  try {
-    const payload: unknown = JSON.parse((await readInput(file, io)).toString("utf8"));
-    return { path, method: "POST", payload, headers: header, query };
-  } catch (error) {
-    if (error instanceof SyntaxError) throw usage(`${file}: is not JSON`);
-    throw error;
-  }
+  const parsed = await parsePayload(await readInput(file, io), options.contentType);
+  if (!parsed.ok) throw usage(`${file}: ${parsed.failure.message} ; --content-type says what it is`);
+  return { path, method: "POST", payload: parsed.payload, headers: header, query };
 }
 
 /**
  * Evaluates the config file itself, whatever gateway runs. Needs no secret: nothing is sent and nothing verified.
  * @throws RouseError `config_invalid` with all problems of the config.
  */
-function evaluate(test: HookTest, options: TestOptions, io: CliIo): Promise<TestedHook> {
+function evaluate(test: HookTest, { texts, ...options }: DraftTestOptions, io: CliIo): Promise<TestedHook> {
   const files = {
     ...SYSTEM,
     cwd: io.cwd,
     env: io.env,
     ...(options.config === undefined ? {} : { configFile: options.config }),
     withoutSecrets: true,
+    ...(texts && { texts }),
   };
   return withSnapshot(files, async (result) => {
     if (!result.ok) throw configInvalid(result);
     const { snapshot } = result.loaded;
-    printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", options.json === true);
+    printAnsweredBy(io, snapshot.configFile ?? null, texts ? "with the draft in place" : "as it is in the file", options.json === true);
     return runTest(test, snapshot, io.now());
   });
 }
 
 /** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
-export async function printHookTest(mapping: string | undefined, options: TestOptions, io: CliIo): Promise<void> {
+export async function printHookTest(mapping: string | undefined, options: DraftTestOptions, io: CliIo): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)
     throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
   const tested = await evaluate({ ...(await readTestInput(options, io)), mapping }, options, io);

@@ -2,9 +2,11 @@ import type { Command } from "commander";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { usage } from "./failure.ts";
-import { addCommonOptions, pairs, reading, type CommonOptions } from "./options.ts";
+import { hookInput, addCommonOptions, pairs, proposing, reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import type { SendOptions } from "./hooks-send.ts";
+import type { DiffOptions } from "./hooks-diff.ts";
+import type { ShapeOptions } from "./hooks-shape.ts";
 import type { TestOptions } from "./hooks-test.ts";
 import { cell } from "./text.ts";
 
@@ -44,28 +46,55 @@ async function acceptSecret(path: string, number: string, options: CommonOptions
   io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
 }
 
+function registerDiff(hooks: Command, io: CliIo): void {
+  proposing(
+    hooks
+      .command("diff")
+      .description(
+        "what a changed config or a draft would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
+      )
+      .option("--draft <name>", "a file of mappings/drafts, as if it were live, in place of --config")
+      .option("--since <time>", 'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"')
+      .option("--last <n>", "at most so many of the newest events (default 10000, with --since all)")
+      .option("--events <ids>", "these events, separated by commas", (ids: string) => ids.split(","))
+      .option("--path <path>", "only events of this hook path, such as shop")
+      .option("--group <name>", "list every event of one group, such as starts:shop.order")
+      .option("--expect-same", "exit code 1 if anything differs"),
+    "rouse hooks diff --config next.json5 --since 7d",
+    "rouse hooks diff --draft acme --path acme --last 1000",
+    "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
+  ).action(async (options: DiffOptions) => (await import("./hooks-diff.ts")).diffHooks(options, io));
+}
+
 export function register(program: Command, io: CliIo): void {
-  const hooks = program.command("hooks").description("list, test and send hooks");
+  const hooks = program.command("hooks").description("list, test, compare and send hooks");
   reading(hooks.command("list").description("paths and mappings, in the order in which they are tried"), "rouse hooks list").action(
     (options: CommonOptions) => list(options, io),
   );
   reading(
-    hooks
-      .command("test [mapping]")
-      .description(
-        "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
-      )
-      .option("--payload <file>", "the body, as JSON; - reads standard input")
-      .option("--event <id>", "the body, headers and query of a recorded event")
-      .option("--header <name=value>", "a header of the request (repeatable)", pairs)
-      .option("--query <name=value>", "a query parameter (repeatable)", pairs)
-      .option("--path <path>", "the hook's path (default: the mapping's first); without a mapping, all on it are tried"),
+    hookInput(
+      hooks
+        .command("test [mapping]")
+        .description(
+          "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
+        ),
+    ).option("--path <path>", "the hook's path (default: the mapping's first); without a mapping, all on it are tried"),
     "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
     "rouse hooks test --path shop --payload order.json",
+    "rouse hooks test --path sms --payload message.txt --content-type application/x-www-form-urlencoded",
     "rouse hooks test -c draft.json5 --event evt_…",
   ).action(async (mapping: string | undefined, options: TestOptions) =>
     (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
   );
+  registerDiff(hooks, io);
+  reading(
+    hooks
+      .command("shape <path>")
+      .description("the fields of the bodies that came to a path: types, how many bodies have them, and values if they are few")
+      .option("--last <n>", "how many bodies to read, the newest (at most 5000)", "500"),
+    "rouse hooks shape shop",
+    "rouse hooks shape shop --last 50 --json | jq '.shape.fields[] | select(.share < 1).name'",
+  ).action(async (path: string, options: ShapeOptions) => (await import("./hooks-shape.ts")).printShape(path, options, io));
   reading(
     hooks
       .command("accept <path> [number]")

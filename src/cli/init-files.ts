@@ -240,7 +240,7 @@ export async function writeFiles({ folder, stateDir }: InitFolders): Promise<str
   const files: [string, () => object | Promise<object>][] = [
     ["package.json", () => manifest(folder)],
     ["tsconfig.json", () => typescriptConfig(folder)],
-    ["rouse.schema.json", () => schemaDocument(false)],
+    ["rouse.schema.json", () => schemaDocument("config")],
   ];
   for (const [name, make] of files) {
     const file = join(folder, name);

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { editText } from "../config/edit.ts";
@@ -7,6 +7,7 @@ import { findConfig, loadConfig } from "../config/load.ts";
 import { readEnvironmentProviders } from "../config/providers.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
+import { replaceFile } from "../core/replace-file.ts";
 import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts";
 import { readCatalog } from "../plugin/locations.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
@@ -116,7 +117,7 @@ async function writeConfig(file: string, answers: Answers, place: InitFolders, i
   const edited = editText(text, changes);
   if (!isNew && edited === text) io.out(`${file} has all of that already\n`);
   else {
-    await writeFile(file, edited, { mode: 0o600 });
+    await replaceFile(existsSync(file) ? realpathSync(file) : file, edited, isNew ? { mode: 0o600 } : {});
     io.out(`${isNew ? "Wrote" : "Changed"} ${file}\n`);
   }
   return added;

@@ -1,18 +1,21 @@
 import { basename, dirname } from "node:path";
 import { isatty } from "node:tty";
 import { systemClock } from "../core/clock.ts";
+import { stepBack } from "../core/step-back.ts";
 import { terminalPrompts, type Prompts } from "./prompts.ts";
-import { shellWord } from "./text.ts";
+import { printable, shellWord } from "./text.ts";
 
 /** Time and network of a real process. */
 export const SYSTEM = { clock: systemClock, fetch: globalThis.fetch };
 
 /** What a command may touch of the world: tests give their own. */
 export interface CliIo {
-  /** Writes to standard output; the line break is the caller's. */
+  /** Writes to standard output; the line break is the caller's. In a command, control characters go (`guardOutput`). */
   out(text: string): void;
-  /** Writes to standard error. */
+  /** Writes to standard error, as `out` does. */
   err(text: string): void;
+  /** In a command: the output as it is, for what another program reads byte by byte, and for what the command draws itself. */
+  exact?: { out(text: string): void; err(text: string): void };
   readonly env: Record<string, string | undefined>;
   readonly cwd: string;
   readonly terminal: {
@@ -30,12 +33,26 @@ export interface CliIo {
   prompts?: Prompts;
   /** How a user of this installation calls the program from any folder: through npm or Node. Default: `rouse`. */
   readonly program?: string;
+  /** Lets the work of all other processes go first from now on. Returns what keeps the memory small if it is called now and then. */
+  stepBack?(): () => void;
   /** Milliseconds since the epoch. */
   now(): number;
   /** The config whose answer the command prints, once that is known; `null` for the defaults. */
   answeredBy?: { config: string | null };
   /** The command's exit code if it does not throw; starts at 0. A command that failed without an error to print sets 1. */
   exitCode: number;
+}
+
+/** The same world for a command: whatever it prints, a terminal only shows it. */
+export function guardOutput(io: CliIo): CliIo {
+  const exact = { out: (text: string) => io.out(text), err: (text: string) => io.err(text) };
+  return { ...io, out: (text) => io.out(printable(text)), err: (text) => io.err(printable(text)), exact };
+}
+
+/** Prints a text for another program, such as a patch, byte by byte; on a terminal as any other text. */
+export function printExact(io: CliIo, text: string): void {
+  if (io.terminal.out) io.out(text);
+  else (io.exact ?? io).out(text);
 }
 
 /** The exit codes of every command. */
@@ -84,6 +101,7 @@ export function processIo(): CliIo {
       process.on("SIGINT", listener);
       return () => void process.off("SIGINT", listener);
     },
+    stepBack,
     now: () => Date.now(),
     exitCode: 0,
   };

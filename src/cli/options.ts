@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { CONFIRMATION_NAMES } from "../workbench/confirmation-names.ts";
+import { OUTCOMES } from "../core/outcomes.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 
@@ -18,13 +20,28 @@ export interface PageOptions extends CommonOptions {
   before?: string;
 }
 
-/** Gives a command `--config` and `--verbose`, and an example below its help. */
-export function addCommonOptions(command: Command, ...examples: string[]): Command {
+const CONFIG = "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)";
+
+function withExamples(command: Command, config: string, examples: readonly string[]): Command {
   const title = examples.length === 1 ? "Example" : "Examples";
   return command
-    .option("-c, --config <file>", "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)")
+    .option("-c, --config <file>", config)
     .option("--verbose", "print the stack of an error")
     .addHelpText("after", `\n${title}:\n${examples.map((example) => `  ${example}\n`).join("")}`);
+}
+
+/** Gives a command `--config` and `--verbose`, and an example below its help. */
+export function addCommonOptions(command: Command, ...examples: string[]): Command {
+  return withExamples(command, CONFIG, examples);
+}
+
+/** The same with `--json`, for commands whose `--config` is a proposed one. */
+export function proposing(command: Command, ...examples: string[]): Command {
+  return withExamples(
+    command.option("--json", "print JSON"),
+    "the config as it would be; today's is the one that the gateway uses",
+    examples,
+  );
 }
 
 /** The same with `--json`: for commands that read. */
@@ -42,6 +59,25 @@ export function listing(command: Command, ...examples: string[]): Command {
     ...examples,
   );
 }
+
+/** Chooses events by their outcome. */
+export const OUTCOME_OPTION = ["--outcome <outcome>", `only these: ${OUTCOMES.join(", ")}`] as const;
+
+/** Gives a command the options of all that read one hook, recorded or from a file. */
+export const hookInput = (command: Command): Command =>
+  command
+    .option("--payload <file>", "the body; - reads standard input")
+    .option("--content-type <type>", "what the body is (default: JSON)")
+    .option("--event <id>", "the body, headers and query of a recorded event")
+    .option("--header <name=value>", "a header of the request (repeatable)", pairs)
+    .option("--query <name=value>", "a query parameter (repeatable)", pairs);
+
+/** Gives a command the options of all that change files. */
+export const landing = (command: Command): Command =>
+  command
+    .option("--confirm <names>", `confirm by name, separated by commas: ${CONFIRMATION_NAMES.join(", ")}`)
+    .option("--yes", "do not ask")
+    .option("--patch", "write nothing, and print the change for `git apply`");
 
 /** Collects a repeatable `name=value` option; the name in lower case where `lower`. */
 export function pairs(text: string, before: Record<string, string> = {}): Record<string, string> {

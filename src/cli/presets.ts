@@ -1,16 +1,16 @@
-import { existsSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { loadConfig } from "../config/load.ts";
 import { getPresetName } from "../config/schema/preset.ts";
-import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
+import { bodyGone } from "../core/body-gone.ts";
 import { RouseError } from "../core/errors.ts";
+import { replaceFile } from "../core/replace-file.ts";
 import { ambiguous, readMappings } from "../mapping/catalog.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
-import { draftPreset } from "../mapping/draft-preset.ts";
+import { getNewDraftFile, refuseReplacing } from "../workbench/drafts.ts";
+import { draftPreset } from "../workbench/draft-preset.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { PresetEntry } from "../mapping/source.ts";
 import { loadPluginOffers } from "../plugin/commands.ts";
@@ -127,13 +127,14 @@ async function show(name: string, options: CommonOptions, io: CliIo): Promise<vo
 }
 
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
-  if (!PRESET_NAME.test(name)) throw usage(`"${name}": use lower-case letters, digits and "-"`);
   if (options.event === undefined)
     throw usage("name the event to draft from: --event evt_… (`rouse events list --outcome unmatched` shows some)");
-  const { config } = await loadSettings(options, io);
+  const { config, file: configFile } = await loadSettings(options, io);
+  const { mappingsDir } = config.hooks;
+  const file = getNewDraftFile(name, mappingsDir);
   const { event } = await connected(options, io, (to) => fetchEvent(to, options.event ?? ""));
   const { body, encoding } = event.request;
-  if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
+  if (body === null) throw bodyGone();
   let payload: unknown;
   try {
     payload = encoding === "utf8" ? JSON.parse(body) : undefined;
@@ -142,16 +143,15 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
   }
   if (payload === undefined)
     throw new RouseError({ code: "invalid_json", message: "a preset can only be drafted from an event whose body is JSON" });
-  const file = join(config.hooks.mappingsDir, `${name}.json`);
-  if (existsSync(file)) throw new RouseError({ code: "usage", message: `${file} is there already; name another, or edit it` });
-  const draft = draftPreset(name, options.path ?? event.path, payload);
-  await mkdir(config.hooks.mappingsDir, { recursive: true });
-  await writeFile(file, `${JSON.stringify(draft, null, 2)}\n`);
+  const draft = draftPreset(name, options.path ?? event.path, [payload]);
+  const text = `${JSON.stringify(draft, null, 2)}\n`;
+  refuseReplacing({ name, file, text }, { mappingsDir, configFile });
+  await replaceFile(file, text);
   if (options.json) return printJson(io, { file, draft });
   io.out(
-    `The draft is not live: with \`shadow\` and \`continue\` it records what it would do, does nothing, and leaves the event to other mappings.\n` +
-      `Wrote ${file}\n\nRead it, keep what matters, and look at what it makes:\n  rouse events replay ${event.id} --dry-run\n` +
-      `Then remove \`shadow\` and \`continue\` to let it run.\n`,
+    `The draft is not live: hooks are handled as before.\nWrote ${file}\n\nRead it, keep what matters, and look at what it makes:\n` +
+      `  rouse drafts test ${name} --event ${event.id}\n  rouse drafts diff ${name}\n  rouse drafts try ${name}\n` +
+      `Then let it run:\n  rouse drafts accept ${name}\n`,
   );
 }
 
@@ -169,7 +169,7 @@ export function register(program: Command, io: CliIo): void {
   reading(
     presets
       .command("new <name>")
-      .description("draft a mapping file from an event that has come in; the draft is not live")
+      .description("write a draft of a mapping file from an event that has come in; it is not live until `rouse drafts accept`")
       .option("--event <id>", "the event to draft from")
       .option("--path <path>", "the hook's path; default the event's"),
     "rouse presets new acme --event evt_…",

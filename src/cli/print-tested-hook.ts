@@ -1,7 +1,7 @@
-import type { TestedAction, TestedHook } from "../admin/test-hook.ts";
+import type { PlacedTrace, TestedAction, TestedHook } from "../admin/test-hook.ts";
 import { renderIssue } from "../config/issues.ts";
 import type { Failure } from "../core/errors.ts";
-import { plainText } from "../core/text.ts";
+import { plainText, type TextPart } from "../core/text.ts";
 import type { ConditionTrace, FieldTrace, MappingTrace } from "../mapping/types.ts";
 import type { CliIo } from "./io.ts";
 import { printBlock, printDebug, printFields } from "./print.ts";
@@ -17,6 +17,7 @@ const VERDICT: Record<MappingTrace["verdict"], string> = {
   unknown: "does not match: a condition is unknown",
   failed: "failed: match.when gave an error",
   disabled: "is not enabled",
+  draft: "draft, not live",
 };
 
 /** The conditions of a mapping with those of their groups, each with its depth. */
@@ -45,10 +46,11 @@ function printPieces({ field, item, pieces, failure }: FieldTrace, io: CliIo): v
 }
 
 /** Prints each mapping in the order in which they are tried, with its conditions and what it rendered. */
-function printTraces({ traces }: TestedHook, io: CliIo): void {
+export function printTraces(traces: readonly PlacedTrace[], io: CliIo): void {
   for (const trace of traces) {
     const by = trace.by === undefined ? "" : `, but ${trace.by} took it before`;
-    io.out(`${trace.mapping}  (${cell(trace.place)})  ${VERDICT[trace.verdict]}${by}\n`);
+    const would = trace.verdict === "draft" ? `: it would ${trace.matched ? "match" : "not match"}` : "";
+    io.out(`${trace.mapping}  (${cell(trace.place)})  ${VERDICT[trace.verdict]}${by}${would}\n`);
     printConditions(trace.conditions, io);
     for (const field of trace.fields ?? []) printPieces(field, io);
   }
@@ -58,6 +60,10 @@ function printFailure(failure: Failure, io: CliIo): void {
   io.out(`  ${failure.code}: ${cell(failure.message)}\n`);
   for (const issue of failure.issues ?? []) io.out(`    ${cell(renderIssue(issue))}\n`);
 }
+
+/** The text of parts, with what the caller said between ⟦ and ⟧. */
+export const markOutside = (content: readonly TextPart[]): string =>
+  content.map((part) => (part.outside ? `⟦${part.text}⟧` : part.text)).join("");
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */
 function printAction(action: TestedAction, index: number, io: CliIo): void {
@@ -75,7 +81,7 @@ function printAction(action: TestedAction, index: number, io: CliIo): void {
   const { content } = action;
   if (!content.some((part) => part.outside)) printBlock(io, action.action === "wake" ? "  text" : "  message", plainText(content));
   else {
-    const marked = content.map((part) => (part.outside ? `⟦${part.text}⟧` : part.text)).join("");
+    const marked = markOutside(content);
     printBlock(
       io,
       `  ${action.action === "wake" ? "text" : "message"} (⟦ ⟧ marks what the caller said${action.unsafe ? "; allowUnsafeExternalContent: it goes in without the boundary" : ""})`,
@@ -108,7 +114,9 @@ function printOutcome(tested: TestedHook, io: CliIo): void {
 
 /** Prints how each mapping decided about a hook, and what would be done. */
 export function printTestedHook(tested: TestedHook, io: CliIo): void {
-  printTraces(tested, io);
+  printTraces(tested.traces, io);
   printOutcome(tested, io);
+  if (tested.takenBefore)
+    io.out(`\n${tested.takenBefore.mapping} (${cell(tested.takenBefore.place)}) stands before it and would take this hook\n`);
   printDebug(io, tested.debug);
 }

@@ -1,7 +1,7 @@
 import type { DebugNote, EventDebug } from "../core/debug.ts";
 import type { CliIo } from "./io.ts";
 import type { SearchAnswer } from "./search.ts";
-import { cell, fit, localTime, printable, shellWord, width } from "./text.ts";
+import { cell, fit, localTime, printable, printableJson, shellWord, width } from "./text.ts";
 
 const GAP = "  ";
 
@@ -52,7 +52,7 @@ export function printDebug(io: CliIo, debug: EventDebug | null): void {
 
 /** Prints one JSON document. An object that is an answer says in `answeredBy` which config it comes from. */
 export function printJson(io: CliIo, value: object): void {
-  io.out(`${JSON.stringify(io.answeredBy === undefined ? value : { ...value, answeredBy: io.answeredBy }, null, 2)}\n`);
+  io.out(`${printableJson(io.answeredBy === undefined ? value : { ...value, answeredBy: io.answeredBy }, 2)}\n`);
 }
 
 /** Says from which config an answer comes: on standard error, or with `--json` in the document. */

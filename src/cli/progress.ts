@@ -1,4 +1,5 @@
 import type { CliIo } from "./io.ts";
+import { cell } from "./text.ts";
 
 export interface ProgressLine {
   /** `text` stands behind the bar, or in its place while the total is unknown. `done` may have a fraction: only the bar shows it. */
@@ -12,11 +13,12 @@ const EVERY_MS = 100;
 /** A progress bar on standard error if that is a terminal; no output in a pipe. */
 export function createProgress(io: CliIo, label: string, total?: number): ProgressLine {
   if (!io.terminal.err) return { update: () => undefined, end: () => undefined };
+  const screen = io.exact ?? io;
   let last = 0;
   const draw = (done: number, text: string): void => {
     const filled = total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
     const bar = total === undefined ? "" : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${Math.floor(done)}/${total}`;
-    io.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${text}`}`);
+    screen.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${cell(text)}`}`);
   };
   return {
     update(done, text = "") {
@@ -25,6 +27,6 @@ export function createProgress(io: CliIo, label: string, total?: number): Progre
       last = now;
       draw(done, text);
     },
-    end: () => io.err("\r\u001b[K"),
+    end: () => screen.err("\r\u001b[K"),
   };
 }

@@ -1,4 +1,5 @@
 import { RouseError } from "../core/errors.ts";
+import { printable } from "./text.ts";
 
 export interface Choice {
   value: string;
@@ -22,11 +23,12 @@ export function terminalPrompts(): Prompts {
     if (typeof value === "symbol") throw new RouseError({ code: "usage", message: "stopped; nothing was written" });
     return value as Exclude<T, symbol>;
   };
+  const shown = <T extends { message: string }>(options: T): T => ({ ...options, message: printable(options.message) });
   return {
-    text: async (options) => answered((await clack()).text(options)),
-    password: async (options) => answered((await clack()).password(options)),
-    select: async (options) => answered((await clack()).select<string>(options)),
-    multiselect: async (options) => answered((await clack()).multiselect<string>({ ...options, required: false })),
-    note: async (text, title) => (await clack()).note(text, title),
+    text: async (options) => answered((await clack()).text(shown(options))),
+    password: async (options) => answered((await clack()).password(shown(options))),
+    select: async (options) => answered((await clack()).select<string>(shown(options))),
+    multiselect: async (options) => answered((await clack()).multiselect<string>({ ...shown(options), required: false })),
+    note: async (text, title) => (await clack()).note(printable(text), printable(title)),
   };
 }

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { VERSION } from "../core/version.ts";
 import { reportError } from "./failure.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import { EXIT, guardOutput, type CliIo } from "./io.ts";
 
 interface CommandFile {
   register(program: Command, io: CliIo): void | Promise<void>;
@@ -11,7 +11,10 @@ interface CommandFile {
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandFile>])[] = [
   ["start", "start the gateway", () => import("./start.ts")],
   ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
-  ["hooks", "list, test and send hooks", () => import("./hooks.ts")],
+  ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
+  ["test", "run the fixtures: recorded requests with the outcome that you expect", () => import("./test.ts")],
+  ["fixtures", "turn events and runs into fixtures for `rouse test` and `rouse eval`", () => import("./fixtures.ts")],
+  ["eval", "run agents on recorded cases, with the answers of their tools from the recording", () => import("./eval.ts")],
   ["events", "what came in, and what became of it", () => import("./events.ts")],
   ["explain", "why a hook did what it did", () => import("./explain.ts")],
   ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
@@ -26,6 +29,9 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["agents", "the agents of the config", () => import("./agents.ts")],
   ["plugins", "list plugins, and add packages with further ones", () => import("./plugins.ts")],
   ["presets", "mappings that ship, and new ones from what came in", () => import("./presets.ts")],
+  ["drafts", "mappings that are not live yet: test, compare, try and accept them", () => import("./drafts.ts")],
+  ["propose", "draft a mapping and its fixtures from recorded events", () => import("./propose.ts")],
+  ["import", "take the webhooks of another program over", () => import("./import.ts")],
   ["webhooks", "senders that need more than a webhook", () => import("./webhooks.ts")],
   ["knowledge", "documents that agents look things up in", () => import("./knowledge.ts")],
   ["console", "where the operator's page is", () => import("./console.ts")],
@@ -83,7 +89,8 @@ async function describeCommands(io: CliIo): Promise<Command> {
 }
 
 /** Runs one command. Never throws; returns the exit code (0 success, 1 failed, 2 usage, 3 config). */
-export async function runCommandLine(argv: readonly string[], io: CliIo): Promise<number> {
+export async function runCommandLine(argv: readonly string[], world: CliIo): Promise<number> {
+  const io = guardOutput(world);
   const program = createProgram(io);
   const name = findName(argv);
   try {

@@ -24,8 +24,8 @@ export async function loadSettings(options: CommonOptions, io: CliIo): Promise<S
 }
 
 /** The error for a config that has problems. */
-export function configInvalid({ file, issues }: { file?: string; issues: Issue[] }): RouseError {
-  return new RouseError({ code: "config_invalid", message: `the config has problems${file === undefined ? "" : ` (${file})`}:`, issues });
+export function configInvalid({ file, issues }: { file?: string; issues: Issue[] }, title = "the config"): RouseError {
+  return new RouseError({ code: "config_invalid", message: `${title} has problems${file === undefined ? "" : ` (${file})`}:`, issues });
 }
 
 /** The config file as it is written, for the paths and addresses in it. Undefined if there is none or it cannot be read. */

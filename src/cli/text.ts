@@ -1,13 +1,19 @@
 import { oneLine } from "../core/text.ts";
 
-// oxlint-disable-next-line no-control-regex -- control characters are what goes: a hook's text must not steer the terminal
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+// Control characters, and those that change the direction of text: a hook's text must not steer the terminal, nor look like other text.
+// oxlint-disable-next-line no-control-regex -- control characters are what goes
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
 const NARROW = /[\p{Mark}\p{Format}]/u;
 
-/** Text of unknown origin in a form that a terminal only shows: line breaks and tabs stay, all other controls go. */
+/** Text of unknown origin in a form that a terminal only shows: line breaks and tabs stay, all other controls go. Every command's output passes here. */
 export function printable(text: string): string {
   return text.replace(/\r\n?/g, "\n").replace(CONTROL, "");
+}
+
+/** One JSON document whose texts a terminal only shows: what `printable` removes stands there as an escape. */
+export function printableJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(CONTROL, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** The same on one line. */

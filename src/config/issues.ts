@@ -1,6 +1,7 @@
 import { isAbsolute, relative } from "node:path";
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
 import { didYouMean } from "./suggest.ts";
 
 /** `hooks.mappings[2].id`: a path as people write it. */
@@ -84,7 +85,8 @@ export const MAPPING_FILE = /^mappings\/([^:/]+?)(?:: (.*))?$/;
 export function renderIssue({ path, message, file, line, column, detail }: Issue, folder?: string): string {
   const inner = file === undefined ? path : path.replace(MAPPING_FILE, "$2");
   const more = detail === undefined ? "" : `\n${detail}`.replace(/\n/g, "\n    ");
-  const text = `${inner === "" ? message : `${inner}: ${message}`}${more}`;
+  // A key or a value that the message quotes may have line breaks, and would look like a line of its own.
+  const text = `${oneLine(inner === "" ? message : `${inner}: ${message}`)}${more}`;
   if (file === undefined) return text;
   const near = folder === undefined ? file : relative(folder, file);
   const shown = near.startsWith("..") || isAbsolute(near) ? file : near;

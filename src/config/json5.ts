@@ -1,25 +1,17 @@
-import { readFileSync } from "node:fs";
+import { statSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import { parentPath, renderPath } from "./issues.ts";
+import { isPresent, readText, type FileTexts } from "../core/files.ts";
+import { parentPath } from "./issues.ts";
+import { readTree } from "./json5-tree.ts";
 
-/** Comments, strings, punctuation, and whatever else stands between spaces. */
-const TOKEN = /\/\/.*|\/\*[^]*?\*\/|"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
-
-/** An object or a list that is open at a token: the key or index that the path goes through, and the places of its keys. */
-interface Open {
-  at: string | number;
-  keys?: Map<string, number>;
-}
-
-function readKey(token: string): string {
-  if (token.includes("\\")) return Object.keys(JSON5.parse<object>(`{${token}: 0}`))[0] ?? token;
-  return token.replace(/^["']|["']$/g, "");
-}
+/** The path of a member, as `renderPath` writes it: a text is as long as the file, so it is made piece by piece. */
+const joinPath = (path: string, at: string | number): string =>
+  typeof at === "number" ? `${path}[${at}]` : path === "" ? at : `${path}.${at}`;
 
 /** A key of an object or an entry of a list, with its position in the text. */
 interface Member {
-  path: (string | number)[];
+  path: string;
   index: number;
   /** The position of the earlier key of the same name in the same object. */
   first?: number;
@@ -27,24 +19,21 @@ interface Member {
 
 /** Reads the keys and entries of a valid JSON5 text, in the order in which they stand there. */
 function* readMembers(text: string): Generator<Member> {
-  const opened: Open[] = [];
-  const here = (): Member["path"] => opened.map(({ at }) => at);
-  let before = { token: "", index: 0 };
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
-    if (token.startsWith("/")) continue;
-    const inner = opened.at(-1);
-    if (inner && !inner.keys && token !== "]" && (before.token === "[" || before.token === ",")) yield { path: here(), index };
-    if (token === "{") opened.push({ at: "", keys: new Map() });
-    else if (token === "[") opened.push({ at: 0 });
-    else if (token === "}" || token === "]") opened.pop();
-    else if (token === "," && typeof inner?.at === "number") inner.at++;
-    else if (token === ":" && inner?.keys) {
-      inner.at = readKey(before.token);
-      const first = inner.keys.get(inner.at);
-      if (first === undefined) inner.keys.set(inner.at, before.index);
-      yield { path: here(), index: before.index, ...(first === undefined ? {} : { first }) };
+  const root = readTree(text);
+  const open = root ? [{ node: root, path: "", at: 0, keys: new Map<string, number>() }] : [];
+  for (let here = open.at(-1); here; here = open.at(-1)) {
+    const at = here.at++;
+    const item = here.node.items?.[at];
+    if (!item) {
+      open.pop();
+      continue;
     }
-    before = { token, index };
+    const { key, start: index, value } = item;
+    const path = joinPath(here.path, key ?? at);
+    const first = key === undefined ? undefined : here.keys.get(key);
+    if (key !== undefined && first === undefined) here.keys.set(key, index);
+    yield { path, index, ...(first === undefined ? {} : { first }) };
+    open.push({ node: value, path, at: 0, keys: new Map() });
   }
 }
 
@@ -54,19 +43,32 @@ export interface TextPosition {
   column: number;
 }
 
-function placeAt(text: string, index: number): TextPosition {
-  const lines = text.slice(0, index).split(/\r\n|[\n\r\u2028\u2029]/);
-  return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+const LINE_END = /\r\n|[\n\r\u2028\u2029]/g;
+
+/** Returns what finds the line and the column of an index of a text. */
+function createPlaces(text: string): (index: number) => TextPosition {
+  let starts: number[] | undefined;
+  return (index) => {
+    starts ??= [0, ...Array.from(text.matchAll(LINE_END), (end) => end.index + end[0].length)];
+    let [low, high] = [0, starts.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((starts[middle] as number) <= index) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: index - (starts[low] as number) + 1 };
+  };
 }
 
 /** Finds keys that one object of a valid JSON5 text has more than once; the parser keeps the last one. */
 function findDuplicateKeys(text: string): Issue[] {
   const issues: Issue[] = [];
+  const placeAt = createPlaces(text);
   const render = ({ line, column }: TextPosition): string => `line ${line}, column ${column}`;
   for (const { path, index, first } of readMembers(text)) {
     if (first === undefined) continue;
-    const places = `at ${render(placeAt(text, first))} and at ${render(placeAt(text, index))}`;
-    issues.push({ path: renderPath(path), message: `is there twice: ${places}; keep one` });
+    const places = `at ${render(placeAt(first))} and at ${render(placeAt(index))}`;
+    issues.push({ path, message: `is there twice: ${places}; keep one` });
   }
   return issues;
 }
@@ -78,19 +80,84 @@ export interface Fields {
   place(path: string): TextPosition | undefined;
 }
 
-/** Reads the positions of the fields of a JSON5 file. A file that cannot be read has none. */
-export function readFields(file: string): Fields {
-  const parsed = readJson5(file);
-  const text = parsed.ok ? readFileSync(file, "utf8") : "";
+/** Fields of files that were read, by path. `stamp` changes with each write of the file. */
+const kept = new Map<string, { stamp: string; fields: Fields }>();
+const MAX_KEPT = 8;
+
+/** What changes with each write of a file; undefined if it is not there, or a text stands in for it. */
+function getStamp(file: string, texts: FileTexts | undefined): string | undefined {
+  if (texts?.has(file)) return undefined;
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads the positions of the fields of a JSON5 file. A file that cannot be read has none. Those of the last files are kept:
+ * each explanation of an event asks for the lines of all mappings.
+ */
+export function readFields(file: string, texts?: FileTexts): Fields {
+  const stamp = getStamp(file, texts);
+  const known = kept.get(file);
+  if (stamp !== undefined && known?.stamp === stamp) return known.fields;
+  const fields = parseFields(file, texts);
+  if (stamp === undefined) return fields;
+  kept.delete(file);
+  kept.set(file, { stamp, fields });
+  for (const oldest of [...kept.keys()].slice(0, -MAX_KEPT)) kept.delete(oldest);
+  return fields;
+}
+
+function parseFields(file: string, texts: FileTexts | undefined): Fields {
+  const parsed = readJson5(file, texts);
+  const text = parsed.ok ? readText(file, texts) : "";
   const found = new Map<string, number>();
-  for (const { path, index } of readMembers(text)) found.set(renderPath(path), index);
+  const placeAt = createPlaces(text);
+  for (const { path, index } of readMembers(text)) found.set(path, index);
   const place = (path: string): TextPosition | undefined => {
     const index = found.get(path);
-    if (index !== undefined) return placeAt(text, index);
+    if (index !== undefined) return placeAt(index);
     const around = parentPath(path);
     return around === "" ? undefined : place(around);
   };
   return { has: (path) => found.has(path), place };
+}
+
+/** Returns the lines of the fields of a JSON5 file by their paths; none if it cannot be read. */
+export function readFieldLines(file: string, texts?: FileTexts): Map<string, number> {
+  const lines = new Map<string, number>();
+  const text = isPresent(file, texts) ? readText(file, texts) : "";
+  const placeAt = createPlaces(text);
+  for (const { path, index } of readMembers(text)) lines.set(path, placeAt(index).line);
+  return lines;
+}
+
+/** Renders a value as JSON5 in which members stand on the lines that are given for their paths, as far as their order allows it. */
+export function renderAtLines(value: unknown, lines: ReadonlyMap<string, number>): string {
+  let [text, line] = ["", 1];
+  const add = (member: unknown, path: string): void => {
+    if (typeof member !== "object" || member === null) {
+      text += typeof member === "number" ? String(member) : JSON.stringify(member);
+      return;
+    }
+    const isList = Array.isArray(member);
+    text += isList ? "[" : "{";
+    for (const [key, inner] of Object.entries(member)) {
+      const at = joinPath(path, isList ? Number(key) : key);
+      const own = lines.get(at) ?? line;
+      if (own > line) text += "\n".repeat(own - line);
+      line = Math.max(line, own);
+      if (!isList) text += `${JSON.stringify(key)}:`;
+      add(inner, at);
+      text += ",";
+    }
+    text += isList ? "]" : "}";
+  };
+  add(value, "");
+  return text;
 }
 
 export type ParsedJson5 =
@@ -109,9 +176,9 @@ function parseJson5(text: string): ParsedJson5 {
 }
 
 /** Reads a JSON5 file and finds keys that are there twice. A syntax error is reported with line and column, never with its text. */
-export function readJson5(file: string): ParsedJson5 {
+export function readJson5(file: string, texts?: FileTexts): ParsedJson5 {
   try {
-    return parseJson5(readFileSync(file, "utf8"));
+    return parseJson5(readText(file, texts));
   } catch (error) {
     return { ok: false, message: `${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` };
   }

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
+import type { FileTexts } from "../core/files.ts";
 import { parseWithVariables, type Variables } from "./environment.ts";
 import { parentPath, renderPath, schemaIssues, type SchemaIssue } from "./issues.ts";
 import { configSchema, type Config } from "./schema/index.ts";
@@ -102,10 +103,14 @@ export interface LoadOptions {
   env: Record<string, string | undefined>;
   /** Accepts a config whose `${NAME}` or `{ file }` cannot be resolved, for checks that need no secret. */
   withoutSecrets?: boolean;
+  /** What stands in for files, by their absolute paths. */
+  texts?: FileTexts;
 }
 
 export interface LoadedConfig {
   config: Config;
+  /** The config before references were put in. */
+  written: unknown;
   file?: string;
   /** The config's folder: relative paths start here. */
   baseDir: string;
@@ -149,6 +154,7 @@ function absolutePaths(config: Config, baseDir: string, { cwd, env, stateDir: na
   const stateDir = named === undefined ? resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse")) : resolve(cwd, named);
   config.stateDir = stateDir;
   config.hooks.mappingsDir = resolve(baseDir, config.hooks.mappingsDir);
+  config.hooks.testsDir = resolve(baseDir, config.hooks.testsDir);
   config.hooks.transformsDir = resolve(baseDir, config.hooks.transformsDir);
   const { transformPermissions } = config.hooks;
   for (const field of ["read", "write"] as const)
@@ -163,7 +169,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { env } = options;
   const file = options.config === undefined ? findConfig(options) : undefined;
   const isWritten = file !== undefined || options.config !== undefined;
-  const parsed: ParsedJson5 = file === undefined ? { ok: true, value: options.config ?? {}, duplicates: [] } : readJson5(file);
+  const parsed: ParsedJson5 =
+    file === undefined ? { ok: true, value: options.config ?? {}, duplicates: [] } : readJson5(file, options.texts);
   const named = file === undefined ? {} : { file };
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
@@ -181,15 +188,17 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     ...(options.withoutSecrets ? [] : resolved.issues),
     ...wrong.filter((issue) => !open.includes(issue.path)),
   ];
-  const located = (): Issue[] => locateIssues(issues, { file });
+  const located = (): Issue[] => locateIssues(issues, { file, texts: options.texts });
   if (!config) return { ok: false, issues: located(), ...named };
-  const fields = open.length + wrong.length === 0 ? undefined : file === undefined ? getFieldPaths(parsed.value) : readFields(file);
+  const fields =
+    open.length + wrong.length === 0 ? undefined : file === undefined ? getFieldPaths(parsed.value) : readFields(file, options.texts);
   const isFollowUp = followsFrom([...open, ...wrong.map(({ path }) => path), ...removed], (path) => fields?.has(path) === true);
   config.hooks.enabled ??= !isWritten;
   issues.push(...checkConfig(config, isWritten).filter((issue) => !isFollowUp(issue)));
   const stateDir = absolutePaths(config, baseDir, options);
   const loaded: LoadedConfig = {
     config,
+    written: parsed.value,
     baseDir,
     stateDir,
     hash: createHash("sha256").update(JSON.stringify(config)).digest("hex"),

@@ -14,9 +14,27 @@ interface Def {
 
 const getDefinition = (schema: unknown): Def => (schema as { def?: Def } | undefined)?.def ?? {};
 
+const secrets = new WeakMap<object, boolean>();
+
 function isSecret(schema: unknown): boolean {
-  const meta = (schema as { meta?: () => { secret?: unknown } | undefined } | undefined)?.meta?.();
-  return meta?.secret === true;
+  const known = secrets.get(schema as object);
+  if (known !== undefined) return known;
+  const isMarked = (schema as { meta?: () => { secret?: unknown } | undefined } | undefined)?.meta?.()?.secret === true;
+  secrets.set(schema as object, isMarked);
+  return isMarked;
+}
+
+const alternatives = new WeakMap<object, readonly unknown[]>();
+
+/** The schemas that a value of a schema may have, without what is wrapped around them. A secret is not looked into. */
+function getAlternatives(schema: unknown): readonly unknown[] {
+  const known = alternatives.get(schema as object);
+  if (known) return known;
+  const { innerType, in: input, options } = getDefinition(schema);
+  const inner = isSecret(schema) ? [] : (options ?? [innerType ?? input].filter((one) => one !== undefined));
+  const found = inner.length === 0 ? [schema] : inner.flatMap(getAlternatives);
+  alternatives.set(schema as object, found);
+  return found;
 }
 
 /** Plugins' sections have schemas of their own: there, names tell. */
@@ -30,20 +48,16 @@ function byName(value: unknown): unknown {
   );
 }
 
-function mask(value: unknown, schemas: readonly unknown[]): unknown {
-  const flat = schemas.flatMap((schema): unknown[] => {
-    if (isSecret(schema)) return [schema];
-    const { innerType, in: input, options } = getDefinition(schema);
-    if (options) return options;
-    return innerType !== undefined || input !== undefined ? [innerType ?? input] : [schema];
-  });
-  if (flat.some((schema, index) => schema !== schemas[index]) || flat.length !== schemas.length) return mask(value, flat);
-  if (typeof value === "string") return flat.some(isSecret) ? MASK : value;
+/** Masks the secrets of a value that the schemas describe. `isShown` says of a secret's text that it is not the secret itself. */
+export function mask(value: unknown, schemas: readonly unknown[], isShown: (text: string) => boolean = () => false): unknown {
+  const flat = schemas.flatMap(getAlternatives);
+  if (typeof value === "string") return flat.some(isSecret) && !isShown(value) ? MASK : value;
   if (Array.isArray(value))
     return value.map((member) =>
       mask(
         member,
         flat.flatMap((schema) => getDefinition(schema).element ?? []),
+        isShown,
       ),
     );
   if (typeof value !== "object" || value === null) return value;
@@ -52,7 +66,7 @@ function mask(value: unknown, schemas: readonly unknown[]): unknown {
       const inner = flat.flatMap((schema) => getDefinition(schema).shape?.[name] ?? getDefinition(schema).valueType ?? []);
       return [
         name,
-        inner.length === 0 ? (SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)) : mask(member, inner),
+        inner.length === 0 ? (SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)) : mask(member, inner, isShown),
       ];
     }),
   );

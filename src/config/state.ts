@@ -1,6 +1,6 @@
-import { randomUUID } from "node:crypto";
-import { chmod, link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { replaceFile, temporaryName } from "../core/replace-file.ts";
 import { newToken } from "../core/secret.ts";
 
 /** The secrets that are kept in the state folder: those of the gateway itself, and those that `rouse init` writes. */
@@ -32,7 +32,7 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
   const kept = await read(file);
   if (kept !== undefined) return kept;
   await ensureState(dirname(file));
-  const temporary = `${file}.${randomUUID()}`;
+  const temporary = temporaryName(file);
   await writeFile(temporary, `${newToken()}\n`, { mode: 0o600 });
   // A link fails if the file exists already, so the first process wins and the file is never half written.
   await link(temporary, file).catch((error: NodeJS.ErrnoException) => {
@@ -45,10 +45,7 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
 /** Keeps a secret in a file, in place of the one before it (mode 0600). */
 async function replaceSecret(file: string, value: string): Promise<void> {
   await ensureState(dirname(file));
-  const temporary = `${file}.${randomUUID()}`;
-  await writeFile(temporary, `${value}\n`, { mode: 0o600 });
-  await rename(temporary, file);
-  await chmod(file, 0o600);
+  await replaceFile(file, `${value}\n`, { mode: 0o600 });
 }
 
 /** Keeps a secret of the state folder in place of the one before it (mode 0600). */

@@ -8,6 +8,8 @@ export interface Issue {
   column?: number;
   /** Further lines for the operator: an excerpt of the config or of a module, with a caret below the place. */
   detail?: string;
+  /** For warnings about mappings: the rule that `lint.off` of the mapping silences. */
+  rule?: string;
   /** True if the problem does not follow from the files of the config: the next start with the same files may succeed. */
   transient?: true;
 }
@@ -49,7 +51,7 @@ export const REQUEST_ERRORS = {
   approval_decided: { status: 409, meaning: "The approval has been decided already." },
   approval_expired: { status: 409, meaning: "The tool call was not decided about in time (`tools.approvalTimeout`)." },
   approval_changed: { status: 409, meaning: "The run no longer makes the call that the approval is about." },
-  not_retryable: { status: 409, meaning: "The run or the delivery cannot be retried in its state." },
+  not_retryable: { status: 409, meaning: "The run or the delivery cannot be retried, or the event not discarded, in its state." },
   transform_failed: { status: 500, meaning: "The transform of the mapping failed, or returned a value that cannot be used." },
   mapping_failed: { status: 500, meaning: "A condition, a template or an expression of the mapping failed." },
   overloaded: { status: 503, meaning: "Too much work is waiting or running; try again later." },
@@ -63,6 +65,15 @@ export const REQUEST_ERRORS = {
   duplicate_document: { status: 409, meaning: "A document with the same content exists already." },
   no_route: { status: 409, meaning: "The reply still has no route." },
   document_shared: { status: 403, meaning: "The document belongs to other agents too, so this caller cannot change it." },
+  conflict: { status: 409, meaning: "The file has changed since the change of it was shown." },
+  superseded: { status: 409, meaning: "A newer request of the same client has taken the place of this one." },
+  what_if_unavailable: {
+    status: 501,
+    meaning: "A comparison needs a second process, which this gateway cannot use; the message says why.",
+  },
+  not_confirmed: { status: 409, meaning: "The change sets fields, or makes tests fail, and that is not confirmed by name." },
+  not_landed: { status: 409, meaning: "The gateway did not use the file that was changed, so the file was put back." },
+  model_failed: { status: 502, meaning: "The model gave no answer, or none that could be used." },
   external_id_taken: { status: 409, meaning: "Another document has this external id." },
 } as const satisfies Record<string, RequestError>;
 

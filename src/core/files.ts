@@ -1,5 +1,24 @@
-import { realpathSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative, sep } from "node:path";
+
+/** Texts that stand in for files, by absolute path without links; null: the file is to be seen as absent. */
+export type FileTexts = ReadonlyMap<string, string | null>;
+
+/**
+ * Reads a file as text, or what stands in for it.
+ * @throws an error with a code such as `ENOENT`, as `readFileSync` does.
+ */
+export function readText(file: string, texts?: FileTexts): string {
+  const text = texts?.get(file);
+  if (text === null) throw Object.assign(new Error(`${file} is absent`), { code: "ENOENT" });
+  return text ?? readFileSync(file, "utf8");
+}
+
+/** Whether there is a file, or a text that stands in for it. */
+export function isPresent(file: string, texts?: FileTexts): boolean {
+  const text = texts?.get(file);
+  return text === undefined ? existsSync(file) : text !== null;
+}
 
 /** The real path of a file inside a folder, or what is wrong with the name: no way out by `..`, an absolute path or a link. */
 export function fileInside(folder: string, name: string): { ok: true; file: string } | { ok: false; message: string } {

@@ -10,9 +10,12 @@ export class ChannelGate {
   readonly #parking: ParkingLot;
   /** Jobs that failed since the last success of the channel; two are as good as more. */
   readonly #failed = new Map<string, Set<string>>();
+  /** The job of each channel that failed while the vendor took other messages. */
+  readonly #refused = new Map<string, string>();
 
   constructor(parking: ParkingLot) {
     this.#parking = parking;
+    parking.excuse((channel) => this.#isOneMessage(channel));
   }
 
   enter(job: Job, channel: string): Pass | Refusal {
@@ -27,8 +30,26 @@ export class ChannelGate {
       };
     if (!this.#isHeldByAnother(channel, job.id)) return entered;
     this.#parking.arrived(job.id);
-    // A success here does not forget the one that failed: it still keeps the breaker open.
-    return { of: channel, isProbe: false, leave: (outcome) => outcome === "away" && this.#note(channel, job.id, outcome) };
+    const leave = (outcome: CallOutcome): void => {
+      // A success here does not forget the one that failed: it still keeps the breaker open.
+      if (outcome === "ok" || outcome === "answered") this.#noteTaken(channel, job.id);
+      if (outcome === "away") this.#note(channel, job.id, outcome);
+    };
+    return { of: channel, isProbe: false, leave };
+  }
+
+  /** Whether all that is known against the vendor is one message that it does not take, while it takes others. */
+  #isOneMessage(channel: string): boolean {
+    const failed = this.#failed.get(channel);
+    return failed?.size === 1 && failed.has(this.#refused.get(channel) ?? "");
+  }
+
+  /** The vendor has taken a message, or said what is wrong with it: so it is there. */
+  #noteTaken(channel: string, jobId: string): void {
+    const failed = this.#failed.get(channel) ?? [];
+    const [only, ...others] = failed;
+    if (only !== undefined && only !== jobId && others.length === 0) this.#refused.set(channel, only);
+    if (this.#refused.get(channel) === jobId) this.#refused.delete(channel);
   }
 
   #isHeldByAnother(channel: string, jobId: string): boolean {
@@ -37,7 +58,10 @@ export class ChannelGate {
   }
 
   #note(channel: string, jobId: string, outcome: CallOutcome): void {
-    if (outcome === "ok" || outcome === "answered") this.#failed.delete(channel);
+    if (outcome === "ok" || outcome === "answered") {
+      this.#noteTaken(channel, jobId);
+      this.#failed.delete(channel);
+    }
     if (outcome !== "away") return;
     const failed = this.#failed.get(channel) ?? new Set();
     if (failed.size < 2) this.#failed.set(channel, failed.add(jobId));

@@ -145,6 +145,7 @@ class DeliverySender {
       if (!this.worker.isRunning)
         return this.#later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress, true);
       const { channel } = delivery.route;
+      if (!(await this.worker.confirm(job, signal))) return;
       const result = await this.#send(delivery, text, asked, signal);
       leave(pass, result, signal);
       if (!result)

@@ -17,6 +17,8 @@ import { traceIntake } from "../intake/traced-intake.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createSurface } from "./surface.ts";
+import { createWorkbench } from "./workbench.ts";
+import type { Trials } from "../workbench/trials.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
 const ALIVE_MS = 2 ** 30;
@@ -36,6 +38,7 @@ function createInput(
   { store, cluster, clock, log, metrics, telemetry, snapshot, reloader }: Resources,
   { turns, deliveries, admission, approvals }: Workers,
   draining: () => boolean,
+  observe: Trials["observe"],
 ) {
   const sharedCounts = createSharedCounts(cluster);
   const made = createIntake({
@@ -49,6 +52,7 @@ function createInput(
     snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
+    observe,
     admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
@@ -63,7 +67,12 @@ interface Progress {
   draining: boolean;
 }
 
-function createStatus({ snapshot, reloader }: Resources, workers: Workers, services: Services, progress: Progress): () => RuntimeStatus {
+function createStatus(
+  { snapshot, reloader, hookShapes }: Resources,
+  workers: Workers,
+  services: Services,
+  progress: Progress,
+): () => RuntimeStatus {
   return () => ({
     version: VERSION,
     pid: process.pid,
@@ -72,7 +81,7 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
     configFile: snapshot().configFile,
     stateDir: reloader.loaded().stateDir,
     reloadProblems: reloader.problems(),
-    warnings: snapshot().warnings,
+    warnings: [...snapshot().warnings, ...hookShapes.warnings()],
     services: services.states(),
     channels: workers.health.states(),
     mcpServers: snapshot().runtime.mcpServers(),
@@ -118,9 +127,13 @@ interface Parts extends Serving {
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
   const { resources, intake, workers, services, progress, status } = parts;
-  const { lock, reloader, snapshot, opened, log } = resources;
+  const { lock, reloader, snapshot, opened, log, configs, ended } = resources;
   const { listen: address = false, workers: isWorking = true, watch = false } = options;
   await restoreWorkers(resources, workers);
+  await configs.use();
+  void configs.run(ended.signal);
+  void resources.hookShapes.refresh();
+  resources.swapped.push(() => void resources.hookShapes.refresh());
   if (typeof address === "object") resources.setAddress(address);
   const addresses = address === false ? undefined : await openListeners(resources, parts);
   progress.url = addresses?.url;
@@ -167,7 +180,13 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
   const { clock, log, cluster, createCursor, reloader, snapshot, operatorToken } = resources;
   const progress: Progress = { startedAt: clock.now(), url: undefined, workers: false, draining: false };
   const workers = createWorkers(resources);
-  const input = createInput(resources, workers, () => progress.draining);
+  const workbench = createWorkbench(resources);
+  const input = createInput(
+    resources,
+    workers,
+    () => progress.draining,
+    (...hook) => workbench.trials.observe(...hook),
+  );
   const services = createServices({
     hook: createServiceHook(input.intake),
     cluster,
@@ -176,7 +195,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     log,
   });
   const status = createStatus(resources, workers, services, progress);
-  const { hooks, ...apps } = createSurface(resources, workers, services, input, status);
+  const { hooks, ...apps } = createSurface(resources, workers, services, { ...input, workbench }, status);
   cluster.describe(() => {
     const { version, pid, startedAt, url, workers } = status();
     return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };

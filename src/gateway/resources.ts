@@ -2,15 +2,19 @@ import type { Config } from "../config/schema/index.ts";
 import { ensureState, stateSecret } from "../config/state.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
+import type { FileTexts } from "../core/files.ts";
 import { addLogFields, type Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { createTransformPool } from "../mapping/transform-pool.ts";
+import { createHookShapes, type HookShapes } from "./hook-shapes.ts";
+import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
 import { reportingStore, type Reporter } from "./library.ts";
+import { createConfigLog, type ConfigLog } from "./config-log.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
 import { getBodiesOverdue } from "../store/oldest-body.ts";
-import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
+import { buildSnapshot, type BuildResult, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
+import { removeUnfinishedSaves } from "../workbench/versions.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
 import type { Cursor, SharedValues } from "../contract/channel.ts";
@@ -38,11 +42,15 @@ export interface Resources extends StoreHandle {
   telemetry: Telemetry | undefined;
   lock: Lock;
   reloader: Reloader;
+  configs: ConfigLog;
+  hookShapes: HookShapes;
   operatorToken: string;
   stateDir: string;
   /** The store's database, if documents are kept there. */
   sql: SqlSource | undefined;
   snapshot(): Snapshot;
+  /** Builds a snapshot from the files, with `texts` in place of some. `pool`: what runs its code apart from that of live hooks. */
+  build(change?: { texts: FileTexts; pool?: TransformPool }): Promise<BuildResult>;
   /** Sets an address in place of that of the config, from now on. */
   setAddress(address: ListenAddress): void;
   /** The place of a plugin's service. */
@@ -112,22 +120,35 @@ function wrapStore(store: Store, telemetry: Telemetry | undefined, reporter: Rep
   return reporter ? reportingStore(traced, reporter) : traced;
 }
 
+/** Lets a store record the config of each event, and each config that comes into use. */
+function recordConfigs(store: Store, { clock, log }: ResourceOptions, { snapshot }: Reloader, swapped: Resources["swapped"]): ConfigLog {
+  const configs = createConfigLog({ store, clock, log, snapshot });
+  swapped.push(() => void configs.use());
+  return configs;
+}
+
 /** Lets metrics tell what the store holds. */
 function watchStore(metrics: Metrics, store: Store, clock: Clock, reloader: Reloader): void {
   metrics.watchCounts(() => store.counts());
   metrics.watchBodies(() => getBodiesOverdue(store, clock.now(), reloader.snapshot().config.hooks.retention));
 }
 
+/** Sets what is given in `address`, which snapshots to come take, and in the current snapshot. */
+function setAddress({ host, port }: ListenAddress, address: ListenAddress, { snapshot }: Reloader): void {
+  // A host that is undefined would be every address of the machine.
+  Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
+  Object.assign(snapshot().config.gateway, address);
+}
+
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
 export async function openResources(options: ResourceOptions, opened: AsyncDisposableStack): Promise<Resources> {
   const { clock, log, env } = options;
-  const metrics = createMetrics();
-  opened.defer(() => metrics.close());
-  const pool = createTransformPool({ log, env });
-  opened.defer(() => pool.close());
+  const metrics = opened.adopt(createMetrics(), (made) => made.close());
+  const pool = opened.adopt(createTransformPool({ log, env }), (made) => made.close());
   const address: ListenAddress = {};
   let shared: SharedValues | undefined, telemetry: Telemetry | undefined;
-  const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues: () => shared, telemetry: () => telemetry });
+  const parts = { pool, sharedValues: () => shared, telemetry: () => telemetry };
+  const build: Resources["build"] = (change) => buildSnapshot({ ...options, ...address, ...parts, ...change });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
@@ -137,6 +158,7 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   const url = storeUrl(firstSnapshot.config.store.url, stateDir);
   const { driver, lock } = await takeStateFolder(url, first.loaded);
   opened.defer(() => lock.release());
+  await removeUnfinishedSaves({ ...firstSnapshot, hooks: firstSnapshot.config.hooks, stateDir });
   const keptToken = await stateSecret(stateDir, "hook-token");
   const swapped: Resources["swapped"] = [];
   const onSwap = (loaded: LoadedSnapshot): void => {
@@ -150,13 +172,14 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   opened.defer(() => handle.store.close());
   opened.defer(() => reloader.close());
   telemetry = await openTraces(first.loaded, options, opened);
-  const store = wrapStore(handle.store, telemetry, options.reporter);
+  const configs = recordConfigs(wrapStore(handle.store, telemetry, options.reporter), options, reloader, swapped);
+  const { store } = configs;
   if (driver.shared) shared = createSharedValues(store);
   watchStore(metrics, store, clock, reloader);
-  const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
   return {
     ...handle,
     store,
+    configs,
     options,
     clock,
     log,
@@ -164,15 +187,13 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
     telemetry,
     lock,
     reloader,
-    operatorToken,
+    hookShapes: createHookShapes({ store, clock, log, snapshot: reloader.snapshot }),
+    operatorToken: firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token")),
     stateDir,
     sql: getSqlSource(driver, url),
     snapshot: reloader.snapshot,
-    setAddress({ host, port }) {
-      // A host that is undefined would be every address of the machine.
-      Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
-      Object.assign(reloader.snapshot().config.gateway, address);
-    },
+    build,
+    setAddress: (given) => setAddress(given, address, reloader),
     createCursor: (service, fencingToken) => keptCursor(store, `service.cursor:${service}`, fencingToken),
     swapped,
     ended,

@@ -13,12 +13,14 @@ import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
+import type { FileTexts } from "../core/files.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
 import { createAddressList } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
+import { getSecretPlaces } from "../mapping/transform-permissions.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { SharedValues } from "../contract/channel.ts";
 import type { Plugin } from "../contract/define.ts";
@@ -26,7 +28,8 @@ import { loadPlugins } from "../plugin/host.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { getWarnings } from "./snapshot-warnings.ts";
-import { unsignedHeaders } from "./unsigned-headers.ts";
+import { lintMappings } from "../workbench/lint.ts";
+import { createDecidingConfig } from "../workbench/recorded-config.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
 /** Two folders up: the clone, or the folder `dist` of the built package. */
@@ -57,6 +60,8 @@ export interface SnapshotOptions extends Pick<RuntimeOptions, "telemetry"> {
   host?: string;
   /** Take a config whose `${NAME}` or `{ file }` cannot be put in. Nothing can be sent or verified with it. */
   withoutSecrets?: boolean;
+  /** Texts in place of the config file and of mapping files, by their absolute paths: what a changed config would do. */
+  texts?: FileTexts;
   /** Values of plugins that all gateways on one database see; undefined if there is one gateway. */
   sharedValues?: () => SharedValues | undefined;
 }
@@ -71,28 +76,26 @@ export interface LoadedSnapshot {
   dispose(): Promise<void>;
 }
 
-export type BuildResult = { ok: true; loaded: LoadedSnapshot } | { ok: false; issues: Issue[]; file?: string };
+export type BuildResult =
+  | { ok: true; loaded: LoadedSnapshot }
+  /** `watched`: where a change may mend it, as far as the config could be read. */
+  | { ok: false; issues: Issue[]; file?: string; watched?: LoadedSnapshot["watched"] };
 
 function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
-  const { cwd, env, config, stateDir } = options;
-  const named = { ...(file !== undefined && { file }), ...(config && { config }), ...(stateDir !== undefined && { stateDir }) };
+  const { cwd, env, config, stateDir, texts } = options;
+  const named = {
+    ...(texts && { texts }),
+    ...(file !== undefined && { file }),
+    ...(config && { config }),
+    ...(stateDir !== undefined && { stateDir }),
+  };
   return loadConfig({ cwd, env, withoutSecrets, ...named });
 }
 
 /** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
-function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig): Issue[] {
+function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig, texts: FileTexts | undefined): Issue[] {
   const own = issues.filter((issue) => !isFollowUp(issue));
-  return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir });
-}
-
-/** Where the secrets of a gateway lie. */
-function secretPlaces({ file, config, stateDir }: LoadedConfig): { what: string; path: string }[] {
-  const database = config.store.url?.startsWith("sqlite:") ? config.store.url.slice("sqlite:".length) : undefined;
-  return [
-    ...(file === undefined ? [] : [{ what: "the config file", path: file }]),
-    { what: "the state folder", path: stateDir },
-    ...(database === undefined ? [] : [{ what: "the database", path: database }]),
-  ];
+  return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir, texts });
 }
 
 /** Loads what the config names: plugins, models, agents and rooms. `signal` aborts when the snapshot is disposed of. */
@@ -138,20 +141,21 @@ type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;
 async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms, checkTool }: SnapshotParts, options: SnapshotOptions) {
   const { config, baseDir } = loaded;
   const { env, fetch, pool } = options;
-  const issues: Issue[] = [];
-  for (const entry of createAddressList(config.gateway.trustedProxies).wrong)
-    issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
+  const { wrong } = createAddressList(config.gateway.trustedProxies);
+  const issues = wrong.map((entry) => ({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` }));
   const mappings = await compileMappings({
     hooks: config.hooks,
     baseDir,
     mappingsDir: config.hooks.mappingsDir,
     transformsDir: config.hooks.transformsDir,
-    secretPlaces: secretPlaces(loaded),
+    secretPlaces: getSecretPlaces(config, loaded.file),
     presetsDir: PRESETS_DIR,
+    texts: options.texts,
     pluginPresets: plugins.offers.presets,
     pluginTransforms: plugins.offers.transforms,
     pluginsMissing: plugins.incomplete,
     env,
+    withoutSecrets: options.withoutSecrets ?? false,
     known: {
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
@@ -184,15 +188,25 @@ function freezeSnapshot(
   { plugins, runtime, agents, rooms, approvers, ...parts }: SnapshotParts,
   { mappings, signatures }: Awaited<ReturnType<typeof compileHooks>>,
   files: readonly string[],
+  texts: FileTexts | undefined,
 ): Snapshot {
   const { config } = loaded;
   const { channels, offers } = plugins;
   const budgets = createBudgets(config.hooks.limits, mappings.set);
   return Object.freeze({
-    hash: hashFiles(loaded.hash, files),
-    clusterHash: hashForCluster(config, files.slice(loaded.files.length)),
+    hash: hashFiles(loaded.hash, files, texts),
+    clusterHash: hashForCluster(config, files.slice(loaded.files.length), texts),
     config,
     configFile: loaded.file,
+    texts,
+    decidingConfig: createDecidingConfig({
+      written: loaded.written,
+      config,
+      configFile: loaded.file,
+      mappings: mappings.set,
+      offers,
+      texts,
+    }),
     agents,
     models: runtime.models,
     runtime,
@@ -209,7 +223,7 @@ function freezeSnapshot(
     warnings: [
       ...loaded.warnings,
       ...mappings.warnings,
-      ...unsignedHeaders(mappings.set, signatures.verifiers),
+      ...lintMappings(mappings.set.configs, { verifiers: signatures.verifiers, hooksTools: config.hooks.tools }),
       ...plugins.warnings,
       ...parts.warnings,
       ...getWarnings({ config, mappings: mappings.set, channels, rooms }),
@@ -238,27 +252,24 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
   const hasMoney = budgets.all.some(({ limits }) => limits.budget);
   const unpriced = hasMoney ? findUnpricedModels(parts.agents.list, parts.runtime.models) : [];
-  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded)];
+  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded, options.texts)];
+  const files = [...loaded.files, ...compiled.mappings.set.files, ...compiled.signatures.files, ...parts.plugins.files];
+  const { mappingsDir, transformsDir } = config.hooks;
+  const besides = loaded.file === undefined ? [] : [dirname(loaded.file)];
+  const watched = { dirs: [mappingsDir, transformsDir, join(baseDir, "plugins"), ...besides], files };
   if (problems.length > 0) {
     await dispose();
-    return { ok: false, issues: problems, ...named };
+    return { ok: false, issues: problems, ...named, watched };
   }
-  const files = [...loaded.files, ...compiled.mappings.set.files, ...compiled.signatures.files, ...parts.plugins.files];
-  const snapshot = freezeSnapshot(loaded, parts, compiled, files);
-  const dirs = [
-    config.hooks.mappingsDir,
-    config.hooks.transformsDir,
-    join(baseDir, "plugins"),
-    ...(loaded.file === undefined ? [] : [dirname(loaded.file)]),
-  ];
-  return { ok: true, loaded: { snapshot, stateDir, baseDir, watched: { dirs, files }, dispose } };
+  const snapshot = freezeSnapshot(loaded, parts, compiled, files, options.texts);
+  return { ok: true, loaded: { snapshot, stateDir, baseDir, watched, dispose } };
 }
 
 export type SnapshotCheck =
   | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
   | { ok: false; file?: string; issues: Issue[] };
 
-type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets">;
+type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets" | "texts">;
 
 /** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
 export async function withSnapshot<T>(options: FileOptions, use: (result: BuildResult) => T | Promise<T>): Promise<T> {
@@ -281,7 +292,7 @@ export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
     return {
       ok: true,
       mappings: mappings.mappings.length,
-      warnings: locateIssues(warnings, { file, mappingsDir: config.hooks.mappingsDir }),
+      warnings: locateIssues(warnings, { file, mappingsDir: config.hooks.mappingsDir, texts: options.texts }),
       ...(file === undefined ? {} : { file }),
     };
   });

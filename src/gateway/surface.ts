@@ -10,7 +10,10 @@ import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.t
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { createSharedCounts } from "../intake/callers.ts";
+import { createDecidedBy, traceDrafts, type DecidedByDeps } from "../workbench/decided-by.ts";
+import { createTransformPool } from "../mapping/transform-pool.ts";
 import type { Services } from "../plugin/services.ts";
+import type { Workbench } from "../workbench/types.ts";
 import type { Workers } from "./workers.ts";
 
 /** The platform API, which is loaded when the first request for it comes. */
@@ -42,8 +45,19 @@ function createLazyPlatform(
 
 /** What the operator's interface reads and does. */
 function createAdminDeps(resources: Resources, workers: Workers, intake: Intake, status: () => RuntimeStatus): AdminDeps {
-  const { store, queue, cluster, clock, log, metrics, snapshot, reloader } = resources;
+  const { store, queue, cluster, clock, log, metrics, snapshot, reloader, configs, hookShapes, opened, options } = resources;
   const { turns, chats, keys, knowledge, deliveries, approvals, rules, admission, health } = workers;
+  // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
+  const pool = createTransformPool({ log, env: options.env });
+  opened.defer(() => pool.close());
+  const decided: DecidedByDeps = {
+    store,
+    snapshot,
+    since: configs.since,
+    baseDir: () => reloader.loaded().baseDir,
+    env: options.env,
+    pool,
+  };
   return {
     clock,
     log,
@@ -51,7 +65,10 @@ function createAdminDeps(resources: Resources, workers: Workers, intake: Intake,
     queue,
     cluster,
     snapshot,
+    decidedBy: createDecidedBy(decided),
+    traceDrafts: (input) => traceDrafts(input, decided),
     status,
+    recorded: hookShapes.recorded,
     refusals: intake.denials.list,
     signatures: intake.signatures,
     runs: { ...turns, cancel: workers.cancel },
@@ -75,12 +92,12 @@ export function createSurface(
   resources: Resources,
   workers: Workers,
   services: Services,
-  input: { intake: Intake; sharedCounts: ReturnType<typeof createSharedCounts> },
+  input: { intake: Intake; sharedCounts: ReturnType<typeof createSharedCounts>; workbench: Workbench },
   status: () => RuntimeStatus,
 ): Apps & { hooks: AnswerHook } {
   const { store, cluster, clock, log, telemetry, snapshot, operatorToken } = resources;
   const { keys, runEnds } = workers;
-  const { intake, sharedCounts } = input;
+  const { intake, sharedCounts, workbench } = input;
   const draining = (): boolean => status().draining;
   const admin = createAdminDeps(resources, workers, intake, status);
   const firstAnswers = cluster.responding && createFirstAnswers(cluster.responding, STORE_UNAVAILABLE);
@@ -90,6 +107,7 @@ export function createSurface(
   const hooks = createHooks({ intake, snapshot, receipts, firstAnswers });
   const apps = createApps({
     admin,
+    workbench,
     hooks,
     firstAnswers,
     receipts,

@@ -191,7 +191,7 @@ export async function startWorkers(
   { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
   const { heartbeat, turns, deliveries, health, knowledge, parking, admission } = workers;
-  const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
+  const { store, cluster, clock, log, snapshot, ended, reloader, swapped, hookShapes } = resources;
   const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
     recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
   const getServices = ({ snapshot: { offers, channels } }: LoadedSnapshot) => [
@@ -215,6 +215,10 @@ export async function startWorkers(
   knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
   void health.watch(ended.signal);
-  void cluster.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock, log, settings }));
+  void cluster.hold("sweep", ended.signal, async (held) => {
+    // Bodies are counted before retention takes them.
+    await hookShapes.count(held);
+    await Promise.all([hookShapes.countRegularly(held), sweepRegularly(held, { store, clock, log, settings })]);
+  });
   if (cluster.shared) void cluster.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
 }

@@ -21,11 +21,13 @@ import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import { bodySource, getHeaders, getPeer, isDisguisedPath } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
+import type { Workbench } from "../workbench/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
 
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;
+  workbench: Workbench;
   /** Answers `{base}/<path>`, for every method. */
   hooks: AnswerHook;
   /** Whether a caller shows, in a header, the credential that an event came in by. */
@@ -113,7 +115,7 @@ function operatorRoutes(deps: AppDeps): Hono {
   app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
   const admin = lazy(async () => {
     const { createAdminRoutes } = await import("./admin/app.ts");
-    return new Hono().route("/admin/v1", createAdminRoutes(deps.admin));
+    return new Hono().route("/admin/v1", createAdminRoutes(deps.admin, deps.workbench));
   });
   app.all("/admin/v1/*", (c) => inTime(async () => (await admin()).fetch(c.req.raw, c.env), deps));
   app.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503));

@@ -5,9 +5,10 @@ import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalPress, ReceivedMessage } from "../contract/channel.ts";
+import type { MappingInput } from "../mapping/types.ts";
 import type { FencingToken, Store } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
-import { authenticate, type AuthenticateDeps, type CallerRules, createCallerRules, keptParts } from "./authenticate.ts";
+import { authenticate, type AuthenticateDeps, type CallerRules, createCallerRules, keptParts, WITHOUT_MAPPINGS } from "./authenticate.ts";
 import {
   createDenials,
   toDenied,
@@ -23,7 +24,7 @@ import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.t
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { receiveMessage, receivePress } from "./channel-message.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
-import { findReplayed, toReplayResult } from "./replay.ts";
+import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
 import { resolveTraced as resolve } from "./traced-event.ts";
 import { tellThatItWaits } from "../runs/waiting-notice.ts";
 import {
@@ -43,6 +44,7 @@ import type {
   Received,
   ReceivedHook,
   Rejected,
+  ReplayOptions,
   ReplayResult,
   SignatureState,
   Snapshot,
@@ -63,6 +65,8 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
   telemetry?: Telemetry | undefined;
+  /** Sees each hook that mappings decided about, as they saw it. Must return immediately. */
+  observe?: (eventId: string, input: MappingInput, bytes: number) => void;
 }
 
 /** Processes all input, from the raw request to the recorded outcome. */
@@ -78,9 +82,9 @@ export interface Intake {
   receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   /**
    * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
-   * started. Fails with `not_found` if the event or its body is no longer there.
+   * started. Fails with `not_found` if the event or its body is no longer there, `usage` if it has no action of that number.
    */
-  replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  replay(eventId: string, options: ReplayOptions): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Returns whether the headers carry the credential that an event was received with. */
   hasCredential(headers: Record<string, string>, credential: string): boolean;
   /** Lists, for each signed path, the secret that matched last and the candidates for a pending secret. */
@@ -119,16 +123,16 @@ const STAGES: readonly Stage[] = [
 const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([answerUnsignedHandshake, checkMethod, checkRate, precheckSignature, verifySignature]);
 const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
 /** The stages of an event that was authenticated, counted and recorded before. */
-const REPLAY_STAGES: readonly Stage[] = [parseBody, resolve, record];
-const DRY_RUN_STAGES: readonly Stage[] = [parseBody, resolve];
+const EVALUATION_STAGES: readonly Stage[] = [parseBody, resolve];
+const REPLAY_STAGES: readonly Stage[] = [...EVALUATION_STAGES, record];
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
 const DRAINING: Failure = { code: "draining", message: "the gateway is stopping; try again in a moment", retryAfterSeconds: 5 };
 const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
+const ACKNOWLEDGED = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
 const UNEXPECTED: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
 
 const denyMethod = (methods: readonly string[]): DeniedRequest => toDenied(METHOD, { methods });
-
 const takesGet = ({ rules }: ReceivedHook): boolean => rules?.methods.includes("GET") ?? false;
 
 /** Denies a hook if hooks are disabled, the path does not accept the method, or the gateway is stopping. */
@@ -204,8 +208,14 @@ function count(
   metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
   if (!acknowledged) return;
   metrics.failureAcknowledged(path);
-  const advice = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
-  log.warn({ requestId: eventId, path, code: error?.code }, advice);
+  log.warn({ requestId: eventId, path, code: error?.code }, ACKNOWLEDGED);
+}
+
+/** Shows a hook that mappings decided about to what observes hooks. A repeat and a replay are not shown. */
+function observe(hook: ReceivedHook, { observe: note }: StageDeps): void {
+  const { id, path, origin, resolution, input, byHookToken, payload, kept, now, bytes } = hook;
+  if (!note || !resolution || origin.kind === "replay" || WITHOUT_MAPPINGS.has(path)) return;
+  note(id, { path, method: input.method, byHookToken, payload, headers: kept.headers, query: kept.query, now }, bytes.length);
 }
 
 /** Counts the outcome of a hook and adds the hints for its caller. */
@@ -255,6 +265,7 @@ export function createIntake(given: IntakeDeps): Intake {
         const hook = openHook(input, origin, now, deps);
         const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
         const end = (await runStages(stages, hook, deps)) as Received | Rejected;
+        observe(hook, deps);
         return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
       } catch (error) {
         return failed(input, now, error, deps);
@@ -269,15 +280,17 @@ export function createIntake(given: IntakeDeps): Intake {
       if (runId) await tellThatItWaits(runId, { store, context, now: clock.now() }).catch(failed);
       return receipt;
     },
-    receivePress: (channel, press) =>
-      receivePress({ store, log, context: snapshot(), now: clock.now(), approvals: deps.approvals }, channel, press),
-    async replay(eventId, { dryRun }) {
-      const found = await findReplayed(eventId, store);
+    receivePress: (channel, press) => receivePress({ ...deps, context: snapshot(), now: clock.now() }, channel, press),
+    async replay(eventId, { dryRun, action, body }) {
+      const found = await findReplayed(eventId, { body }, store);
       if (!found.ok) return found;
       const hook = openHook(found.input, found.origin, clock.now(), deps);
-      const end = await runStages(dryRun ? DRY_RUN_STAGES : REPLAY_STAGES, hook, deps);
+      const resolved = await runStages(EVALUATION_STAGES, hook, deps);
+      const failure = resolved ? undefined : keepAction(hook, action);
+      if (failure) return { ok: false, failure };
+      const end = resolved ?? (dryRun ? undefined : await runStages([record], hook, deps));
       const recorded = end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
-      return { ok: true, result: toReplayResult(eventId, hook, recorded) };
+      return { ok: true, result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()) };
     },
     hasCredential: (headers, credential) => deps.compiled(snapshot()).auth.hasCredential(headers, credential),
     signatures: () => listSignatures(snapshot(), deps.signatures),

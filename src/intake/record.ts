@@ -2,6 +2,7 @@ import type { Admission, Placement } from "../limits/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type { StoredActionReceipt, DedupeEntry, DedupeRecord, EventRecord, Store, StoredAction, StoredReceipt } from "../store/types.ts";
 import type { EventKey, Item, ReceivedHook, IntakeReceipt, Resolution, StageResult } from "./types.ts";
+import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import { sha256Hex } from "../core/secret.ts";
 
 export interface RecordDeps {
@@ -26,8 +27,10 @@ function toEvent(hook: ReceivedHook, outcome: IntakeReceipt["outcome"], actions:
   };
   const contentType = input.headers["content-type"];
   if (contentType !== undefined) event.request.contentType = contentType;
-  if (origin.kind === "replay") event.replayOf = origin.of;
+  if (origin.kind === "replay") Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
   if (hook.debug) event.debug = hook.debug;
+  const config = hook.snapshot.decidingConfig();
+  if (config && !WITHOUT_MAPPINGS.has(hook.path)) event.config = config.id;
   return event;
 }
 
@@ -51,15 +54,16 @@ async function recordWithoutWork(
   what: WithoutWork,
   keys: readonly DedupeEntry[] = [],
 ): Promise<IntakeReceipt> {
-  const { missing, would, ...acceptance } = what;
+  const { missing, would, nearest, ...acceptance } = what;
   const event = toEvent(hook, what.outcome, []);
-  const { reason, mapping, nearest, error } = what;
+  const { outcome, reason, mapping, error } = what;
   if (error && !what.acknowledged) event.status = getStatus(error.code);
   if (what.repeats) event.duplicateOf = what.repeats.eventId;
   for (const [name, value] of Object.entries({ reason, mapping, missing, nearest, would }))
     if (value !== undefined) Object.assign(event, { [name]: value });
   await commit(deps, hook, event, keys);
-  return { kind: "receipt", eventId: hook.id, actions: [], ...acceptance };
+  // The sender of a skipped event learns only that it was taken.
+  return { kind: "receipt", eventId: hook.id, actions: [], ...acceptance, ...(nearest && outcome === "unmatched" ? { nearest } : {}) };
 }
 
 /** Records an invalid hook. It binds no duplicate key: a repeat is evaluated again. */

@@ -1,24 +1,44 @@
+import { BODY_GONE_ADVICE } from "../core/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
-import type { Store, StoredAction } from "../store/types.ts";
-import type { Origin, RawInput, ReceivedHook, ReplayResult, Resolution, StageResult } from "./types.ts";
+import type { Ms, Store, StoredAction } from "../store/types.ts";
+import type { Origin, RawInput, ReceivedHook, ReplayOptions, ReplayResult, Resolution, StageResult } from "./types.ts";
 
 type Replayed = { ok: true; input: RawInput; origin: Extract<Origin, { kind: "replay" }> } | { ok: false; failure: Failure };
 
-/** Reads a recorded event as the input of a new one. Fails with `not_found` if the event or its body is no longer there. */
-export async function findReplayed(eventId: string, store: Pick<Store, "get">): Promise<Replayed> {
+/**
+ * Reads a recorded event as the input of a new one. Fails with `not_found` if the event is no longer there, or its body if no other
+ * one is given.
+ */
+export async function findReplayed(
+  eventId: string,
+  { body: edited }: Pick<ReplayOptions, "body">,
+  store: Pick<Store, "get">,
+): Promise<Replayed> {
   const event = await store.get("event", eventId);
   if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
-  const { body, contentType, method, query, headers } = event.request;
-  if (body === null)
-    return { ok: false, failure: { code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" } };
+  const { body: recorded, contentType, method, query, headers } = event.request;
+  const body = edited ?? recorded;
+  if (body === null) return { ok: false, failure: { code: "not_found", message: BODY_GONE_ADVICE } };
   const { path, credential, address } = event;
   const typed = contentType === undefined ? headers : { ...headers, "content-type": contentType };
   return {
     ok: true,
     input: { method, path, query, headers: typed, body },
-    origin: { kind: "replay", of: eventId, credential, address },
+    origin: { kind: "replay", of: eventId, credential, address, ...(edited && { edited: true }) },
   };
+}
+
+/** Leaves one action of the hook's work, by its number from 1; without a number all. Fails if there is none with this number. */
+export function keepAction(hook: ReceivedHook, number: number | undefined): Failure | undefined {
+  if (number === undefined) return undefined;
+  const { resolution } = hook;
+  const items = resolution?.kind === "work" ? resolution.items.filter((item) => item.ok) : [];
+  const item = items[number - 1];
+  const made = items.length === 1 ? "one action" : `${items.length} actions`;
+  if (!item || resolution?.kind !== "work") return { code: "usage", message: `there is no action ${number}: the event makes ${made} now` };
+  hook.resolution = { ...resolution, items: [item] };
+  return undefined;
 }
 
 type ReplayedAction = ReplayResult["actions"][number];
@@ -63,4 +83,14 @@ export function toReplayResult(eventId: string, { resolution }: ReceivedHook, en
     ...(reason === undefined ? {} : { reason }),
     actions,
   };
+}
+
+/** Notes at an event that failed that its replay has taken it in: it asks for no attention any more. Returns the result. */
+export async function markReplayed(result: ReplayResult, store: Pick<Store, "get" | "commit">, now: Ms): Promise<ReplayResult> {
+  const { eventId, newEventId, outcome } = result;
+  if (newEventId === undefined || outcome === "failed" || outcome === "rejected") return result;
+  const event = await store.get("event", eventId);
+  if (event?.outcome === "failed")
+    await store.commit((tx) => tx.update("event", eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }));
+  return result;
 }

@@ -2,6 +2,7 @@ import type { CombinedAction } from "../runs/types.ts";
 import { checkDraft } from "../runs/from-draft.ts";
 import { checkAgent, checkWake, type ActionSource } from "../runs/validate.ts";
 import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../runs/fields.ts";
+import type { EventDebug } from "../core/debug.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, StoredAction } from "../store/types.ts";
@@ -178,12 +179,16 @@ function finish(resolution: Resolution, input: ParsedHook, { verifiers }: Snapsh
   return { ...resolution, failure, outcome: "failed", acknowledged: true };
 }
 
-function resolveInput(input: ParsedHook, hook: ReceivedHook): Resolution | Promise<Resolution> {
-  const { snapshot } = hook;
+/** Resolves a parsed hook with a snapshot: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
+export function resolveParsed(
+  input: ParsedHook,
+  snapshot: Snapshot,
+  onDebug?: (debug: EventDebug) => void,
+): Resolution | Promise<Resolution> {
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
   return snapshot.mappings.run(input).then(({ debug, ...outcome }) => {
-    if (debug) hook.debug = debug;
+    if (debug) onDebug?.(debug);
     return finish(resolveMapped(outcome, input, snapshot), input, snapshot);
   });
 }
@@ -202,6 +207,6 @@ export function resolve(hook: ReceivedHook): undefined | Promise<undefined> {
   const keep = (resolution: Resolution): undefined => {
     hook.resolution = origin.kind === "replay" ? withoutKeys(resolution) : resolution;
   };
-  const resolution = resolveInput(input, hook);
+  const resolution = resolveParsed(input, hook.snapshot, (debug) => (hook.debug = debug));
   return resolution instanceof Promise ? resolution.then(keep) : keep(resolution);
 }

@@ -2,12 +2,22 @@ import type { Readable } from "node:stream";
 import type { ActionContext } from "../runs/types.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, Issue } from "../core/errors.ts";
+import type { FileTexts } from "../core/files.ts";
 import type { Applicant } from "../limits/types.ts";
 import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
 import type { Offers } from "../contract/offers.ts";
 import type { HandshakeAnswer } from "../signatures/handshake.ts";
 import type { Duplicate, Verifier } from "../signatures/types.ts";
-import type { StoredActionReceipt, EventOutcome, FencingToken, Ms, StoredAction, StoredAnswer, StoredReceipt } from "../store/types.ts";
+import type {
+  DecidingConfig,
+  StoredActionReceipt,
+  EventOutcome,
+  FencingToken,
+  Ms,
+  StoredAction,
+  StoredAnswer,
+  StoredReceipt,
+} from "../store/types.ts";
 import type { BudgetedAllowance } from "./body-budget.ts";
 
 /** Config, mappings and plugins, frozen. Created at start and at each reload; a request reads nothing else. */
@@ -17,6 +27,10 @@ export interface Snapshot extends ActionContext {
   /** The same on every machine with the same settings and files: without addresses, ports and folders. */
   readonly clusterHash: string;
   readonly configFile: string | undefined;
+  /** What events are decided by, to be kept with them; undefined if it cannot be read any more. */
+  decidingConfig(): DecidingConfig | undefined;
+  /** What stands in for the config file and mapping files. Undefined in a gateway. */
+  readonly texts?: FileTexts | undefined;
   readonly mappings: MappingSet;
   /** By path, for those whose callers sign. */
   readonly verifiers: ReadonlyMap<string, Verifier>;
@@ -53,7 +67,7 @@ export type Origin =
   /** A plugin's service. The event is kept only while this gateway holds the lease of `fencingToken`. */
   | { kind: "source"; plugin: string; fencingToken?: FencingToken | undefined }
   /** An event that was recorded before, with its body as bytes: its id, credential and address. */
-  | { kind: "replay"; of: string; credential: string; address?: string | undefined }
+  | { kind: "replay"; of: string; credential: string; address?: string | undefined; edited?: true }
   /** Code of this process: tests, and programs that embed the gateway. */
   | { kind: "internal" };
 
@@ -181,7 +195,7 @@ export type Resolution =
       would?: StoredAction[];
     }
   /** `would` is set if a shadow mapping is the reason. */
-  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
+  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true; nearest?: Nearest }
   /** No mapping of the path matched: not an error to the sender. */
   | { kind: "unmatched"; reason: string; nearest?: Nearest }
   | {
@@ -220,6 +234,15 @@ export interface Denial {
   reason: string;
   /** True if the credential was right and the reason is another one, such as a rate limit. */
   authenticated: boolean;
+}
+
+export interface ReplayOptions {
+  /** Nothing is stored or started. */
+  dryRun: boolean;
+  /** Only this action of the event, by its number from 1. Default: all. */
+  action?: number | undefined;
+  /** The body to take in place of the recorded one. */
+  body?: Uint8Array | undefined;
 }
 
 /** The result of a replay, or with `dryRun` the result that it would have. */

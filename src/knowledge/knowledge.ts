@@ -4,6 +4,7 @@ import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { shareInTurn } from "../core/turn.ts";
 import { isVisible } from "./access.ts";
 import type { SqlSource } from "../store/sql.ts";
 import { openDatabase, type Database } from "./db/client.ts";
@@ -186,7 +187,8 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     search,
-    has: (scope) => reader.call("has", scope),
+    // Each turn asks, and turns that begin together mostly ask the same.
+    has: shareInTurn((scope) => reader.call("has", scope), JSON.stringify),
     formats: () => installedFormats(extractors()),
     async start() {
       await sweepTmp(tmp, clock.now());

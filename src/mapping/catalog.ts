@@ -1,8 +1,9 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, basename, join } from "node:path";
 import { readJson5 } from "../config/json5.ts";
 import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
-import { fileInside } from "../core/files.ts";
+import { fileInside, type FileTexts } from "../core/files.ts";
 import { presetNames } from "./presets.ts";
 import type { PresetEntry } from "./source.ts";
 import { OWN_ORIGIN, type PluginPreset } from "../contract/offers.ts";
@@ -24,31 +25,35 @@ export interface Catalog {
 const isMarked = ({ value }: { value: unknown }): boolean => (value as { preset?: unknown } | null)?.preset === true;
 
 /** Reads the files of `hooks.mappingsDir`, each once. */
-function readFolder(folder: string, issues: Issue[]): MappingsEntry[] {
-  if (!existsSync(folder)) return [];
+function readFolder(folder: string, texts: FileTexts, issues: Issue[]): MappingsEntry[] {
+  const exists = existsSync(folder);
+  const real = exists ? realpathSync(folder) : folder;
+  const replaced = new Map([...texts].filter(([file]) => dirname(file) === real).map(([file, text]) => [basename(file), text]));
+  const written = exists ? readdirSync(folder) : [];
   // Schemas that `validate` names lie beside the mappings.
-  const names = readdirSync(folder).filter((name) => /(?<!\.schema)\.json5?$/.test(name));
+  const names = [...new Set([...written, ...replaced.keys()])].filter((name) => /(?<!\.schema)\.json5?$/.test(name));
   return names.toSorted().flatMap((fileName): MappingsEntry[] => {
+    if (replaced.get(fileName) === null) return [];
     const label = `mappings/${fileName}`;
-    const found = fileInside(folder, fileName);
+    const found = replaced.has(fileName) ? { ok: true as const, file: join(real, fileName) } : fileInside(folder, fileName);
     if (!found.ok) {
       issues.push({ path: label, message: found.message });
       return [];
     }
     const { file } = found;
-    const parsed = readJson5(file);
+    const parsed = readJson5(file, texts);
     const name = fileName.replace(/\.json5?$/, "");
     const isPreset = parsed.ok && isMarked(parsed);
     return [{ name, origin: label, label, place: file, folder, file, isPreset, read: () => parsed }];
   });
 }
 
-function shippedPresets(folder: string): PresetEntry[] {
+function shippedPresets(folder: string, texts: FileTexts): PresetEntry[] {
   return presetNames(folder).flatMap((name): PresetEntry[] => {
     const found = fileInside(folder, `${name}.json`);
     if (!found.ok) return [];
     const { file } = found;
-    return [{ name, origin: OWN_ORIGIN, label: `preset ${name}`, place: file, folder, file, read: () => readJson5(file) }];
+    return [{ name, origin: OWN_ORIGIN, label: `preset ${name}`, place: file, folder, file, read: () => readJson5(file, texts) }];
   });
 }
 
@@ -82,16 +87,18 @@ export interface CatalogOptions {
   mappingsDir: string;
   /** What the plugins bring. Default: none. */
   pluginPresets?: readonly PluginPreset[];
+  /** What stands in for files of `mappingsDir` and of `presetsDir`. Default: none. */
+  texts?: FileTexts | undefined;
 }
 
 /** Finds all presets: those that ship, those of plugins, and the files of `hooks.mappingsDir`. */
-export function readMappings({ presetsDir, mappingsDir, pluginPresets = [] }: CatalogOptions): Catalog {
+export function readMappings({ presetsDir, mappingsDir, pluginPresets = [], texts = new Map() }: CatalogOptions): Catalog {
   const issues: Issue[] = [];
-  const files = mappingsDir === presetsDir ? [] : readFolder(mappingsDir, issues);
+  const files = mappingsDir === presetsDir ? [] : readFolder(mappingsDir, texts, issues);
   const presets = new Map<string, PresetEntry[]>();
   const ofPlugins = toEntries(pluginPresets, mappingsDir);
   const namable = files.filter(({ name, isPreset }) => isPreset || PRESET_NAME.test(name));
-  for (const entry of [...shippedPresets(presetsDir), ...ofPlugins, ...namable]) {
+  for (const entry of [...shippedPresets(presetsDir, texts), ...ofPlugins, ...namable]) {
     const others = presets.get(entry.name);
     if (others) others.push(entry);
     else presets.set(entry.name, [entry]);

@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
-import { fileInside } from "../core/files.ts";
+import { fileInside, readText } from "../core/files.ts";
 import { callbackKey } from "../core/secret.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
@@ -25,6 +24,8 @@ export interface MappingOptions extends SourceOptions {
   /** Transform modules of plugins: absolute files by `<plugin>/<name>`. Default: none. */
   pluginTransforms?: ReadonlyMap<string, string>;
   secretPlaces: readonly SecretPlace[];
+  /** The hashes that modules had, by their names: one that differs is not run. Undefined: each is run as it is. */
+  moduleHashes?: ReadonlyMap<string, string> | undefined;
   known: Known;
   pool: TransformPool;
 }
@@ -33,6 +34,10 @@ class MappingCompiler {
   readonly issues: Issue[] = [];
   readonly warnings: Issue[] = [];
   readonly files: string[] = [];
+  /** Files of JSON Schemas. */
+  readonly schemas: string[] = [];
+  /** The files of each transform module, by its name. */
+  readonly modules = new Map<string, readonly string[]>();
   readonly #options: MappingOptions;
   readonly #permissions: TransformPermissions;
 
@@ -83,8 +88,9 @@ class MappingCompiler {
         return undefined;
       }
       this.files.push(found.file);
+      this.schemas.push(found.file);
       try {
-        schema = JSON.parse(readFileSync(found.file, "utf8"));
+        schema = JSON.parse(readText(found.file, this.#options.texts));
       } catch {
         this.#problem(source, "validate", "the file is not valid JSON");
         return undefined;
@@ -124,6 +130,7 @@ class MappingCompiler {
     this.#checkRoute(source, fields);
     const made: { -readonly [K in keyof CompiledMapping]: CompiledMapping[K] } = {
       config,
+      written: this.#write(source),
       info: {
         id: config.id,
         origin: source.origin,
@@ -165,12 +172,24 @@ class MappingCompiler {
     return made;
   }
 
+  /** Writes all of a mapping as text. Of a file the folder is enough: two snapshots of one process read the same disk. */
+  #write({ config, events, folder }: MappingSource): string {
+    const { transformsDir } = this.#options;
+    return JSON.stringify([
+      config,
+      events,
+      typeof config.validate === "string" ? folder : null,
+      config.transform === undefined ? null : transformsDir,
+    ]);
+  }
+
   #transform(source: MappingSource): CompiledMapping["transform"] {
     const { id, transform } = source.config;
     if (!transform) return undefined;
-    const { pool, hooks, transformsDir, pluginTransforms = new Map<string, string>(), secretPlaces } = this.#options;
+    const { pool, hooks, transformsDir, pluginTransforms = new Map<string, string>(), secretPlaces, moduleHashes } = this.#options;
     const compiled = compileTransform(transform, {
       id,
+      moduleHashes,
       transformsDir,
       permissions: this.#permissions,
       pluginTransforms,
@@ -233,7 +252,11 @@ class MappingCompiler {
       this.warnings.push(...warnings);
       if (issues.length > 0) return;
     }
-    for (const { transform } of withModules) this.files.push(...((await transform?.files?.()) ?? []));
+    for (const { transform, config } of withModules) {
+      const files = (await transform?.files?.()) ?? [];
+      this.files.push(...files);
+      if (config.transform && "module" in config.transform) this.modules.set(config.transform.module, files);
+    }
     const found = await Promise.all(mappings.map((mapping) => mapping.transform?.check?.()));
     for (const [index, problem] of found.entries())
       if (problem !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, ...problem });
@@ -258,6 +281,8 @@ export async function compileMappings(options: MappingOptions): Promise<{ set: M
     mappings,
     rules: paths.rules,
     files: [...collected.files, ...compiler.files],
+    documents: [...collected.files, ...compiler.schemas],
+    modules: compiler.modules,
     maxActions: hooks.maxActions,
   });
   const keyIssues = sessionKeyIssues(mappings, hooks.allowedSessionKeyPrefixes);

@@ -38,6 +38,8 @@ export interface CompiledMatch {
 /** One mapping, ready to run. */
 export interface CompiledMapping {
   readonly config: NamedMapping;
+  /** All that is written of it: mappings with equal texts decide alike if the rest of their configs is equal. */
+  readonly written: string;
   readonly info: MappingInfo;
   /** Where it stands, for problems: `hooks.mappings[0]`. */
   readonly at: string;

@@ -64,19 +64,33 @@ export function createCpuLimit(limitMs: number, clock: CpuClock): CpuLimit {
 const MINUTE = 60_000;
 const MAX_PAUSE_MS = 60 * MINUTE;
 
+/** On a busy machine a collection of garbage exceeds the limit in one of some thousand evaluations. That is no expression's offence. */
+const NEAR = 32;
+
+export interface Offences {
+  isExcluded(): boolean;
+  /** Counts an evaluation in this process. */
+  add(isOffence: boolean): void;
+}
+
 /**
- * Creates the record of an expression's offences against its limit. The second within a minute excludes it from this
- * process for a minute, and for twice as long each further time, up to an hour.
+ * Creates the record of an expression's offences against its limit. Two within a minute, and within 32 evaluations, exclude it
+ * from this process for a minute, and for twice as long each further time, up to an hour.
  */
-export function createOffences(clock: CpuClock): { isExcluded(): boolean; add(): void } {
+export function createOffences(clock: CpuClock): Offences {
   let last = -Infinity;
+  let since = 0;
   let until = -Infinity;
   let next = MINUTE;
   return {
     isExcluded: () => until > -Infinity && clock.wall() < until,
-    add() {
+    add(isOffence) {
+      since++;
+      if (!isOffence) return;
       const now = clock.wall();
-      if (now - last < MINUTE) {
+      const isNear = since <= NEAR;
+      since = 0;
+      if (isNear && now - last < MINUTE) {
         until = now + next;
         next = Math.min(next * 2, MAX_PAUSE_MS);
         last = -Infinity;

@@ -70,7 +70,7 @@ export function compileExpression(
       isCutOff = (error as { code?: unknown }).code === "D1012";
       if (!isCutOff || !runner) return note(failed(error, source), scope, field);
     } finally {
-      if (isCutOff || compiled.limit.spent() > LONG_STEP_MS) offences.add();
+      offences.add(isCutOff || compiled.limit.spent() > LONG_STEP_MS);
       endTurn();
     }
     return note(await runner(source, input, scope.now), scope, field);

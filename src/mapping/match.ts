@@ -129,7 +129,8 @@ export function compileMatch(
     when,
     async results(scope) {
       const results = checks.map((check) => ({ condition: check.name, result: check.test(scope) }));
-      if (!when) return results;
+      // An expression costs more than all plain conditions together, and cannot be the first that does not hold.
+      if (!when || results.some(({ result }) => result !== true)) return results;
       const given = await testWhen(when, scope);
       return [...results, { condition: `${options.path}.when`, result: isFailed(given) ? "unknown" : given }];
     },

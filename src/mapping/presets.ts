@@ -41,6 +41,7 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
   if (use.enabled !== undefined) made.enabled = use.enabled;
   if (use.shadow !== undefined) made.shadow = use.shadow;
+  if (use.lint !== undefined) made.lint = use.lint;
   if (use.ignoreSelf && made.ignoreSelf) made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
   if (made.action === "agent") for (const field of AGENT_FIELDS) if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
   return made;

@@ -12,6 +12,8 @@ export interface SetParts {
   mappings: readonly CompiledMapping[];
   rules: ReadonlyMap<string, PathRules>;
   files: readonly string[];
+  documents: readonly string[];
+  modules: ReadonlyMap<string, readonly string[]>;
   maxActions: number;
 }
 
@@ -135,7 +137,10 @@ async function findNearest(mappings: readonly CompiledMapping[], scope: Template
 }
 
 /** Returns what looks up the mappings of a hook: those of its path, and for the hook token those of every path. */
-function createLookup(mappings: readonly CompiledMapping[], paths: Iterable<string>): (input: MappingInput) => MatchIndex {
+function createLookup(
+  mappings: readonly CompiledMapping[],
+  paths: Iterable<string>,
+): (request: Pick<MappingInput, "path" | "byHookToken">) => MatchIndex {
   const onPath = new Map(
     [...paths].map((path) => [path, mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false)] as const),
   );
@@ -209,7 +214,7 @@ class EventRun {
 }
 
 /** Makes the set of a snapshot's mappings. */
-export function createMappingSet({ mappings, rules, files, maxActions }: SetParts): MappingSet {
+export function createMappingSet({ mappings, rules, maxActions, ...files }: SetParts): MappingSet {
   const byId = new Map(mappings.map((mapping) => [mapping.config.id, mapping]));
   const isAnywhere = mappings.some((mapping) => mapping.match.paths === undefined);
   const lookup = createLookup(mappings, rules.keys());
@@ -223,10 +228,10 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       if (next === "last") break;
       if (next !== "next") return next;
     }
-    const outcome = run.finish();
-    if (outcome) return outcome;
+    const outcome = run.finish() ?? { kind: "unmatched" };
+    if (outcome.kind !== "unmatched" && outcome.kind !== "skipped") return outcome;
     const nearest = await findNearest(lookup(input).all, toTemplateContext(input));
-    return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
+    return nearest ? { ...outcome, nearest } : outcome;
   };
 
   const runAll = (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> =>
@@ -234,16 +239,18 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
 
   return {
     mappings: mappings.map((mapping) => mapping.info),
+    configs: mappings.map(({ config, info }) => ({ config, info })),
     paths: [...rules.values()],
     rules,
     owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && isAnywhere),
-    files,
+    ...files,
     run: (input) => runAll(lookup(input).candidates(input.payload), input),
     async combine(id, inputs) {
       const mapping = byId.get(id);
       return mapping && withNotes((notes) => combineEvents(mapping, inputs, notes));
     },
     settings: (id) => byId.get(id)?.settings,
+    written: (request) => new Map(lookup(request).all.map(({ config, written }) => [config.id, written])),
     budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],
     async explain(input, only) {
       const chosen = only === undefined ? lookup(input).all : mappings.filter((mapping) => mapping.config.id === only);

@@ -15,7 +15,11 @@ type Env = Record<string, string | undefined>;
 interface References {
   env: Env;
   baseDir: string;
+  withoutSecrets: boolean;
 }
+
+/** Takes the place of an `auth` whose secret is not there. Its path still has a credential of its own. */
+const STAND_IN = { token: "stand-in-for-an-absent-secret" };
 
 /** What is gathered of all mappings. */
 interface Collected {
@@ -31,6 +35,7 @@ interface Collected {
 function resolveAuth(value: unknown, label: string, references: References, issues: Issue[]): unknown {
   if (typeof value !== "object" || value === null || !("auth" in value)) return value;
   const resolved = resolveReferences(value.auth, references);
+  if (references.withoutSecrets && resolved.issues.length > 0) return { ...value, auth: STAND_IN };
   for (const issue of resolved.issues) issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
   return { ...value, auth: resolved.value };
 }
@@ -133,6 +138,8 @@ export interface SourceOptions extends CatalogOptions {
   baseDir: string;
   /** For `${ENV}` in the `auth` of mapping files. */
   env: Env;
+  /** Accept an `auth` whose `${ENV}` or `{ file }` cannot be resolved. */
+  withoutSecrets?: boolean;
   /** Whether a plugin could not be loaded. Its presets are unknown then, and not refused. */
   pluginsMissing?: boolean;
 }
@@ -142,8 +149,8 @@ export interface SourceOptions extends CatalogOptions {
  * that `hooks.presets` names is a preset, with the options that stand there.
  */
 export function collectSources(options: SourceOptions): { sources: MappingSource[]; issues: Issue[]; files: string[] } {
-  const { hooks, baseDir, mappingsDir, env, pluginsMissing = false } = options;
-  const references = { env, baseDir };
+  const { hooks, baseDir, mappingsDir, env, pluginsMissing = false, withoutSecrets = false } = options;
+  const references = { env, baseDir, withoutSecrets };
   const catalog = readMappings(options);
   const enabled = new Set(hooks.presets.map(getPresetName));
   const sources = hooks.mappings.map((config, index): WrittenSource => ({

@@ -1,6 +1,7 @@
-import { isAbsolute, resolve } from "node:path";
+import { basename, isAbsolute, resolve } from "node:path";
 import type { BuildFailure, Message, Loader, Plugin } from "esbuild";
 import type { Issue } from "../core/errors.ts";
+import { sha256Hex } from "../core/secret.ts";
 import { renderExcerpt } from "./excerpt.ts";
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -146,6 +147,12 @@ async function buildTypeScript(file: string, permissions: TransformPermissions):
   }
   const version = createHash("sha256").update(JSON.stringify(built)).digest("hex").slice(0, 32);
   return { ok: true, version, built, files };
+}
+
+/** Returns a hash of a module's files that is the same wherever they lie. */
+export function hashModule(files: readonly string[]): string {
+  const digests = [...new Set(files)].map((file) => `${basename(file)} ${sha256Hex(readFileSync(file))}`);
+  return sha256Hex(digests.toSorted().join("\n"));
 }
 
 /** Compiles a TypeScript module and the TypeScript that it imports, each file by itself, with source maps. */

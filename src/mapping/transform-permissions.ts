@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
 import type { transformPermissionsSchema } from "../config/schema/hooks.ts";
+import type { Config } from "../config/schema/index.ts";
 import type { Issue } from "../core/errors.ts";
 import { isInside } from "../core/files.ts";
 
@@ -92,6 +93,16 @@ function findOpening({ folder, read, write, ...rest }: TransformPermissions, sec
 export interface SecretPlace {
   what: string;
   path: string;
+}
+
+/** Where the secrets of a gateway lie. */
+export function getSecretPlaces({ stateDir, store }: Config, file: string | undefined): SecretPlace[] {
+  const database = store.url?.startsWith("sqlite:") ? store.url.slice("sqlite:".length) : undefined;
+  return [
+    ...(file === undefined ? [] : [{ what: "the config file", path: file }]),
+    ...(stateDir === undefined ? [] : [{ what: "the state folder", path: stateDir }]),
+    ...(database === undefined ? [] : [{ what: "the database", path: database }]),
+  ];
 }
 
 /** Checks that modules are kept apart from secrets. What the config grants on purpose is only a warning. */

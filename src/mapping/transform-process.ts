@@ -1,7 +1,7 @@
 import { execFile, type ChildProcess, fork, type SendHandle } from "node:child_process";
 import { readFileSync, existsSync } from "node:fs";
 import { promisify } from "node:util";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TransformPermissions } from "./transform-permissions.ts";
@@ -91,10 +91,10 @@ function permissionFlags({ read, write, childProcess, worker, addons }: Transfor
   ];
 }
 
-/** A child that loops takes what is left of the processor: accepting hooks goes before evaluating them. */
+/** A child that loops takes what is left of the processor: accepting hooks goes before evaluating them. It never goes before its parent. */
 function yieldTo(child: ChildProcess): void {
   try {
-    if (child.pid !== undefined) setPriority(child.pid, NICENESS);
+    if (child.pid !== undefined) setPriority(child.pid, Math.max(NICENESS, getPriority()));
   } catch {
     // Not allowed here, or it has ended already: it runs like any other.
   }

@@ -4,7 +4,7 @@ import { fileInside } from "../core/files.ts";
 import { lazy } from "../core/lazy.ts";
 import { codeError, type Thrown } from "./debug.ts";
 import { compileExpression } from "./expression.ts";
-import { findCompileProblem, type ModuleProblem, prepareModule } from "./transform-build.ts";
+import { findCompileProblem, hashModule, type ModuleProblem, prepareModule } from "./transform-build.ts";
 import type { TransformPool } from "./transform-pool.ts";
 import type { CallFailure, CallResult, ModuleTarget } from "./transform-messages.ts";
 import { NOTES, type TemplateContext } from "./template-context.ts";
@@ -115,6 +115,8 @@ export interface TransformCompileOptions {
   pluginTransforms?: ReadonlyMap<string, string>;
   /** What modules must not see. */
   secretPlaces?: readonly SecretPlace[];
+  /** The hashes that modules must have to be run, by name. Undefined: any. */
+  moduleHashes?: ReadonlyMap<string, string> | undefined;
   loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
@@ -145,15 +147,36 @@ export function compileTransform(
     const permissions = createPermissions(dirname(file), options.permissions);
     const [opening] = checkPlaces(permissions, options.secretPlaces ?? []).issues;
     if (opening) return { ok: false, field: "module", message: `the folder ${dirname(file)} of the plugin's module ${opening.message}` };
-    return { ok: true, transform: moduleTransform(transform, file, { ...options, permissions }) };
+    return { ok: true, transform: toModuleTransform(transform, file, { ...options, permissions }) };
   }
   const found = fileInside(options.transformsDir, transform.module);
-  if (!found.ok) return { ok: false, field: "module", message: found.message };
-  return { ok: true, transform: moduleTransform(transform, found.file, options) };
+  if (found.ok) return { ok: true, transform: toModuleTransform(transform, found.file, options) };
+  return options.moduleHashes ? { ok: true, transform: NOT_RUN } : { ok: false, field: "module", message: found.message };
+}
+
+/** The error of a transform whose module has changed since it was recorded. */
+export const MODULE_CHANGED = "the transform's module has changed since, and was not run";
+
+const NOT_RUN: CompiledTransform = { run: async () => ({ ok: false, message: MODULE_CHANGED }) };
+
+type ModuleName = { module: string; export?: string | undefined };
+
+function toModuleTransform(name: ModuleName, file: string, options: TransformCompileOptions): CompiledTransform {
+  const { moduleHashes, permissions } = options;
+  if (!moduleHashes) return moduleTransform(name, file, options);
+  return {
+    // The file may change at any time: it is looked at before each run.
+    async run(scope) {
+      const prepared = await prepareModule(file, permissions).catch(() => undefined);
+      const isSame = prepared?.ok && hashModule([file, ...prepared.files]) === moduleHashes.get(name.module);
+      return (isSame ? moduleTransform(name, file, options) : NOT_RUN).run(scope);
+    },
+    check: async () => undefined,
+  };
 }
 
 function moduleTransform(
-  { module, export: exportName }: { module: string; export?: string | undefined },
+  { module, export: exportName }: ModuleName,
   file: string,
   { id, permissions, loadMs, timeoutMs, pool }: TransformCompileOptions,
 ): CompiledTransform {

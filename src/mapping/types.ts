@@ -5,6 +5,7 @@ import type { TextPart } from "../core/text.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Truth } from "./condition.ts";
+import type { NamedMapping } from "./source.ts";
 import type { Seen } from "./seen.ts";
 
 /** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
@@ -76,8 +77,8 @@ export interface Nearest {
 export type MappingOutcome =
   /** `list`: answer in the form of several actions. `mapping`: the first that matched. */
   | { kind: "actions"; mapping: string; list: boolean; results: DraftResult[] }
-  /** `echo`: the agent itself has caused the event. */
-  | { kind: "skipped"; mapping: string; reason: string; echo?: true }
+  /** `echo`: the agent itself has caused the event. `nearest`: of the other mappings. */
+  | { kind: "skipped"; mapping: string; reason: string; echo?: true; nearest?: Nearest }
   | { kind: "unmatched"; nearest?: Nearest }
   /** 4xx: `validation_failed`, `mapping_incomplete`, `too_many_actions`. */
   | { kind: "rejected"; mapping: string; failure: Failure; missing?: string[] }
@@ -135,9 +136,9 @@ export interface FieldTrace {
 
 /**
  * What became of a mapping for an event: it was the first to match, matched besides, would have matched had no earlier one
- * ended the search, did not match, could not say, failed, or is not enabled.
+ * ended the search, did not match, could not say, failed, is not enabled, or is a draft, which decides nothing.
  */
-export type MappingVerdict = "first" | "also" | "hidden" | "no" | "unknown" | "failed" | "disabled";
+export type MappingVerdict = "first" | "also" | "hidden" | "no" | "unknown" | "failed" | "disabled" | "draft";
 
 export interface MappingTrace {
   mapping: string;
@@ -185,6 +186,8 @@ export interface MappingSettings {
 /** Compiled mappings: frozen, made once a snapshot. */
 export interface MappingSet {
   readonly mappings: readonly MappingInfo[];
+  /** The same with what is written of each. */
+  readonly configs: readonly { config: NamedMapping; info: MappingInfo }[];
   /** Rules of a literal path, or undefined if no mapping names it. */
   readonly rules: ReadonlyMap<string, PathRules>;
   readonly paths: readonly PathRules[];
@@ -195,10 +198,16 @@ export interface MappingSet {
   /** Resolves events that one mapping has collected, as one. Undefined if the mapping does not exist any more. */
   combine(mapping: string, inputs: readonly MappingInput[]): Promise<Debugged<MappingOutcome> | undefined>;
   settings(mapping: string): MappingSettings | undefined;
+  /** All that is written of the mappings that could take a request, by their ids, in the order in which they are tried. */
+  written(request: Pick<MappingInput, "path" | "byHookToken">): ReadonlyMap<string, string>;
   /** Budgets of all mappings, each once. */
   readonly budgets: readonly NonNullable<MappingSettings["budget"]>[];
   /** Runs one mapping, or all, and says how each condition came out (`hooks test`). */
   explain(input: MappingInput, mapping?: string): Promise<{ traces: MappingTrace[]; outcome: Debugged<MappingOutcome> }>;
   /** Files whose change means a new snapshot: mapping files, schemas, transform modules. */
   readonly files: readonly string[];
+  /** Of these, the mapping files, the documents of enabled presets, and schemas. */
+  readonly documents: readonly string[];
+  /** Of these, the files of each transform module, by the name that mappings have for it. */
+  readonly modules: ReadonlyMap<string, readonly string[]>;
 }

@@ -11,9 +11,10 @@ export interface ParkingLot {
   readonly breaker: Breaker;
   /**
    * Asks for permission for a job to call one of `candidates`, in their order. Refused as well while jobs that waited longer take
-   * the room there is.
+   * the room there is, unless the job `hasWaited` elsewhere: sent to the end of this line, it would lose its turn there, while those
+   * in this line wait for theirs there.
    */
-  enter(job: Pick<Job, "id">, candidates: readonly string[]): Pass | Refusal;
+  enter(job: Pick<Job, "id">, candidates: readonly string[], hasWaited?: boolean): Pass | Refusal;
   /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
   park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
   /** The job does not wait any more. */
@@ -22,6 +23,8 @@ export interface ParkingLot {
   find(jobId: string): { from?: Ms } | undefined;
   /** The states of the breakers, and how many jobs wait for each here. */
   states(): WaitState[];
+  /** Breakers for which `isExcused` is true are shown as closed: one job alone keeps them open. */
+  excuse(isExcused: (of: string) => boolean): void;
 }
 
 interface Entry {
@@ -65,6 +68,7 @@ export interface ParkingLotOptions {
 class Lot implements ParkingLot {
   readonly breaker: Breaker;
   readonly #options: ParkingLotOptions;
+  #isExcused: (of: string) => boolean = () => false;
   /** By id, those that wait longest first. */
   readonly #entries = new Map<string, Entry>();
   /** Ids by candidate, and by kind and key. */
@@ -89,13 +93,13 @@ class Lot implements ParkingLot {
     });
   }
 
-  enter(job: Pick<Job, "id">, candidates: readonly string[]): Pass | Refusal {
+  enter(job: Pick<Job, "id">, candidates: readonly string[], hasWaited = false): Pass | Refusal {
     const { clock } = this.#options;
     const now = readMonotonic(clock);
-    const isWoken = this.#entries.get(job.id)?.wokenAt !== undefined;
+    const isFirst = hasWaited || this.#entries.get(job.id)?.wokenAt !== undefined;
     let refusal: Refusal | undefined;
     for (const of of candidates) {
-      const isCrowded = !isWoken && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
+      const isCrowded = !isFirst && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
       const result = isCrowded ? { of, until: clock.now() + RETRY_MS } : this.breaker.enter(of, true);
       if (!isRefusal(result)) {
         this.arrived(job.id);
@@ -132,7 +136,15 @@ class Lot implements ParkingLot {
 
   /** Bound, since it is handed on. */
   readonly states = (): WaitState[] =>
-    this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
+    this.breaker.states().map(({ since, until, ...state }) => {
+      const waiting = this.#byCandidate.get(state.of)?.size ?? 0;
+      if (this.#isExcused(state.of)) return { ...state, state: "closed", waiting };
+      return { ...state, ...(since !== undefined && { since }), ...(until !== undefined && { until }), waiting };
+    });
+
+  excuse(isExcused: (of: string) => boolean): void {
+    this.#isExcused = isExcused;
+  }
 
   #waitingFor(of: string, now: Ms): number {
     let count = 0;
@@ -151,7 +163,8 @@ class Lot implements ParkingLot {
     for (const entry of room > 0 ? [...waiting.values()] : []) {
       if (room <= 0) break;
       const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
-      if (entry.wokenAt !== undefined || group.some(({ wokenAt }) => wokenAt !== undefined)) continue;
+      // One that was woken long ago may wait at another gateway by now, for those that wait behind it here.
+      if (entry.wokenAt !== undefined || group.some(({ wokenAt = -Infinity }) => now - wokenAt < WOKEN_MS)) continue;
       const jobs = group.filter(({ from: earliest }) => earliest <= now).slice(0, MAX_WOKEN);
       if (jobs.length === 0) continue;
       for (const one of jobs) one.wokenAt = now;

@@ -24,11 +24,13 @@ export interface PullWorker {
    * another gateway's by now, or the worker stops.
    */
   commit(job: Job, write: (tx: Writes) => void): Promise<boolean>;
+  /** Waits until a job surely is this gateway's (see `Queue.confirm`). False if another gateway has it, or if the signal aborts first. */
+  confirm(job: Job, signal: AbortSignal): boolean | Promise<boolean>;
 }
 
 export interface PullWorkerOptions {
   store: Pick<Store, "commit">;
-  queue: Pick<Queue, "fetch" | "onReady" | "onLost">;
+  queue: Pick<Queue, "fetch" | "onReady" | "onLost" | "confirm">;
   clock: Clock;
   log: Logger;
   kind: JobKind;
@@ -71,6 +73,8 @@ class QueueWorker implements PullWorker {
   #isFetching = false;
   /** There may be more to fetch than the fetch under way has seen. */
   #isWanted = false;
+  /** Jobs have ended during this turn of the event loop. */
+  #haveEnded = false;
   #undo: (() => void)[] = [];
 
   constructor(options: PullWorkerOptions) {
@@ -79,6 +83,10 @@ class QueueWorker implements PullWorker {
 
   commit(job: Job, write: (tx: Writes) => void): Promise<boolean> {
     return commitUntilStored(job, write, this.#options, this.#stopping.signal);
+  }
+
+  confirm(job: Job, signal: AbortSignal): boolean | Promise<boolean> {
+    return this.#options.queue.confirm?.(job, signal) ?? true;
   }
 
   start(): void {
@@ -124,9 +132,19 @@ class QueueWorker implements PullWorker {
     const abort = new AbortController();
     const done = this.#run(job, abort.signal).finally(() => {
       this.active.delete(job.id);
-      if (this.isRunning) void this.#fill();
+      this.#fillAfterTurn();
     });
     this.active.set(job.id, { lease: job.lease, done, abort });
+  }
+
+  /** Jobs whose ends share a commit end in one turn of the event loop: what follows them is fetched together. */
+  #fillAfterTurn(): void {
+    if (this.#haveEnded) return;
+    this.#haveEnded = true;
+    setImmediate(() => {
+      this.#haveEnded = false;
+      if (this.isRunning) void this.#fill();
+    });
   }
 
   async #fill(): Promise<void> {

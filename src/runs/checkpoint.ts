@@ -3,7 +3,7 @@ import { newBoundaryId } from "../agent/boundary.ts";
 import { countDropped, cutToTokens, getTurnTokens } from "../agent/history.ts";
 import { ECHO } from "../agent/no-model.ts";
 import { isOutsideTurn } from "../agent/provenance.ts";
-import type { Agent, ResolvedModel } from "../agent/types.ts";
+import type { Agent, CallGate, ResolvedModel } from "../agent/types.ts";
 import type { Checkpoint, Job, NewTurn, RunRecord, TurnRecord, Usage } from "../store/types.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
 import { readHistory, readNewest, type HistoryLimits, type SessionHistory } from "./session-history.ts";
@@ -31,6 +31,8 @@ export interface CheckpointRun {
   job?: Job | undefined;
   signal: AbortSignal;
   timeoutMs: number;
+  /** Asked before the model call of a summary. */
+  gate: Pick<CallGate, "ready">;
 }
 
 /** The model of an agent's checkpoints, whatever model its turn has, and the room that history may take in its window. */
@@ -156,12 +158,13 @@ async function makeCheckpoint(
   of: CheckpointRun,
   warnings: string[],
 ): Promise<SessionHistory> {
-  const { run, context, deps, job, signal } = of;
+  const { run, context, deps, job, signal, gate } = of;
   const { session } = run.spec;
   const { model, room } = getRoom(of);
   const before = history.checkpoint;
   const asked = context.config.agents.defaults.checkpoints && model?.ref !== ECHO.ref ? model : undefined;
   const source = asked ? await readForSummary(gone, before, room, of) : [];
+  if (asked && gate.ready && !(await gate.ready(signal))) return history;
   const summary = asked && source.length > 0 ? await summarise(before ? [before, ...source] : source, asked, of, warnings) : undefined;
   // A run that is stopped or put back has nothing to write: its next try makes the summary.
   if (signal.aborted) return history;

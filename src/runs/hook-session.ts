@@ -1,5 +1,5 @@
 import { isSharedKey } from "../core/session-key.ts";
-import type { Job, RunRecord, SessionRef, Store } from "../store/types.ts";
+import { sessionId, type Job, type RunRecord, type SessionRef, type Store } from "../store/types.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -36,16 +36,30 @@ async function adopt(job: Job, before: SessionRef, session: SessionRef, store: S
   return true;
 }
 
+/** What a run finds of its session. */
+interface OpenedSession {
+  /** Whether the session has no turn yet. */
+  isNew: boolean;
+  warning?: string;
+}
+
 /**
  * Looks at a hook run's session before its turn: a new one takes over what an earlier version kept for its path.
- * @returns a warning if the session is new and another path or credential has one with the same key.
+ * @returns with a warning if the session is new and another path or credential has one with the same key.
  */
-export async function openSession(job: Job, run: RunRecord, store: Store): Promise<string | undefined> {
+export async function openSession(job: Job, run: RunRecord, store: Store): Promise<OpenedSession> {
   const { session } = run.spec;
-  if (session.origin !== "hook" || (await store.get("session", session))) return undefined;
-  const others = (await store.list("hookSessions", { agentId: session.agentId, key: session.key })).filter(({ turns }) => turns > 0);
+  if (session.origin !== "hook") return { isNew: false };
+  const sameKey = await store.list("hookSessions", { agentId: session.agentId, key: session.key });
+  const id = sessionId(session);
+  if (sameKey.some(({ ref }) => sessionId(ref) === id)) return { isNew: false };
+  const others = sameKey.filter(({ turns }) => turns > 0);
   const before = others.find(({ ref }) => !ref.via);
-  if (before && session.via && (await adopt(job, before.ref, session, store))) return undefined;
-  if (others.length === 0) return undefined;
-  return "sessionKey: another path or credential has a session with this key; this one is new and empty (hooks.sharedSessions names keys that paths share)";
+  if (before && session.via && (await adopt(job, before.ref, session, store))) return { isNew: false };
+  if (others.length === 0) return { isNew: true };
+  return {
+    isNew: true,
+    warning:
+      "sessionKey: another path or credential has a session with this key; this one is new and empty (hooks.sharedSessions names keys that paths share)",
+  };
 }

@@ -6,6 +6,7 @@ import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
 import { resetHistory } from "./commands.ts";
 import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
 import { assignSession, openSession } from "./hook-session.ts";
+import { NO_HISTORY } from "./session-history.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
@@ -64,11 +65,12 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
     start: "before",
     load: () => loadRun(job, runId, context, deps),
     async prepare(run, agent) {
-      const warning = await openSession(job, run, store);
+      const { isNew, warning } = await openSession(job, run, store);
       const warnings = warning === undefined ? run.warnings : [...new Set([...run.warnings, warning])];
       const route = await decideRoute(run, context, deps);
       return {
         input: buildInput(run),
+        ...(isNew && { history: NO_HISTORY }),
         change: { warnings, route },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")

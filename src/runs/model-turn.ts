@@ -47,7 +47,7 @@ export async function takeModelTurn(
   const { id, kind, mapping, spec, boundaryId } = run;
   const { input, tenant = OPERATOR_TENANT, question } = prepared;
   const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
-  const of = { run, agent, context, deps, job, signal, timeoutMs };
+  const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
   const { history: read, warnings: notes } =
     prepared.isFitted && prepared.history ? { history: prepared.history, warnings: [] } : await prepareHistory(of, prepared.history);
   // A turn that goes on after people have decided has the history with which it began.

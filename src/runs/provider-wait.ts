@@ -30,10 +30,12 @@ export class AttemptGate implements CallGate {
   #pass: Pass | undefined;
   /** A run with answers goes on, however many others run: it is retried calls and first ones that wait for room. */
   #isUnderWay: boolean;
+  readonly ready?: NonNullable<CallGate["ready"]>;
 
   /** Without `pass`, only breakers that are open refuse calls: a caller waits for the answer. */
-  constructor(breaker: Breaker, pass?: Pass) {
+  constructor(breaker: Breaker, pass?: Pass, ready?: CallGate["ready"]) {
     this.#breaker = breaker;
+    if (ready) this.ready = ready;
     this.#pass = pass;
     this.#isUnderWay = pass === undefined;
   }
@@ -68,6 +70,7 @@ export type RunRefusal = Refusal & { from?: Ms };
 
 interface StartingRun {
   kind: RunKind;
+  run: RunRecord;
   deps: Pick<ExecutorDeps, "store" | "queue" | "clock" | "parking">;
   steps: readonly StepRecord[];
 }
@@ -77,18 +80,20 @@ interface StartingRun {
  * read from the queue: the process that let the earlier run wait may have ended, or may be another gateway. A run without a job has a caller,
  * who is answered immediately.
  */
-export async function openGate(model: ResolvedModel, { kind, deps, steps }: StartingRun): Promise<AttemptGate | RunRefusal> {
+export async function openGate(model: ResolvedModel, { kind, run, deps, steps }: StartingRun): Promise<AttemptGate | RunRefusal> {
   const { parking, queue } = deps;
   const { job } = kind;
   const candidates = toCandidates(model);
   const [first] = candidates;
-  if (!job || first === undefined) return new AttemptGate(parking.breaker);
+  const ready = job && queue.confirm?.bind(queue, job);
+  if (!job || first === undefined) return new AttemptGate(parking.breaker, undefined, ready);
   // A run with steps goes on with its turn.
   const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
   if (earlier) return waitBehind(earlier, first, kind, deps);
-  const pass = parking.enter(job, candidates);
-  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass);
+  const isReleased = run.status === "parked" && run.parked?.reason !== "provider";
+  const pass = parking.enter(job, candidates, isReleased);
+  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass, ready);
 }
 
 /** Lets a run wait behind an earlier one of its session, until that is woken. */

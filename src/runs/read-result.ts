@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { TurnExtension } from "../agent/extensions.ts";
 import { READ_RESULT, renderMore, takeBytes } from "../agent/tool-results.ts";
 import type { Tool } from "../contract/kinds.ts";
-import type { RunRecord, Store } from "../store/types.ts";
+import type { RunSpec, Store } from "../store/types.ts";
 
 const INPUT = z.strictObject({
   id: z.string().describe("The id that the cut result names."),
@@ -18,7 +18,11 @@ const NOT_FOUND = "There is no stored result with this id in this conversation. 
  * Returns the tool that reads on in results that were cut: those of this run and of earlier runs of its session, and no other.
  * A piece is `maxBytes` bytes of UTF-8 at most, with its note.
  */
-export function createReadResult({ id: runId, spec }: RunRecord, store: Pick<Store, "get">, maxBytes: number): TurnExtension {
+export function createReadResult(
+  { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
+  store: Pick<Store, "get">,
+  maxBytes: number,
+): TurnExtension {
   const isOwn = async (id: string): Promise<boolean> =>
     id === runId || isDeepStrictEqual((await store.get("run", id))?.spec.session, spec.session);
   const tool: Tool<typeof INPUT> = {

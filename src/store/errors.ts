@@ -1,6 +1,7 @@
 import { RouseError, safeError, type Failure, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms } from "./records.ts";
+import type { StoreStatus } from "./types.ts";
 
 /** A disk that is full, or a database that is away, fails every commit: one line in so long is enough. */
 const LOG_EVERY_MS: Ms = 10_000;
@@ -16,6 +17,18 @@ export function urlError(message: string, { transient = false, cause }: { transi
   const issue: Issue = { path: "store.url", message, ...(transient && { transient: true }) };
   const details = cause === undefined ? undefined : { cause };
   return new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] }, details);
+}
+
+/**
+ * Checks that a connection which cannot migrate can read a store.
+ * @throws RouseError `not_found` if nothing was stored yet, `config_invalid` if the schema is not this program's.
+ */
+export function checkReadable({ where, schema, known }: Pick<StoreStatus, "where" | "schema" | "known">): void {
+  if (schema === 0) throw new RouseError({ code: "not_found", message: `no events are recorded yet: there is no store at ${where}` });
+  if (schema < known)
+    throw urlError(`${where} has schema ${schema}, and this program reads ${known}: run \`rouse store migrate\`, or start the gateway`);
+  if (schema > known)
+    throw urlError(`${where} has schema ${schema} of a newer version of the program, and this one reads ${known}: use that version`);
 }
 
 /** Logs commits that failed, now and then. `describe` returns what the database says of one; it must quote nothing. */

@@ -1,11 +1,20 @@
 import type { EventDebug } from "../core/debug.ts";
+import type { EventOutcome } from "../core/outcomes.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms, StoredAction } from "./records.ts";
 
-export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
+export type { EventOutcome };
 
 /** How the reason of an event begins that was accepted and whose work could not be queued. */
 export const BROKEN = "broken:";
+
+/** What was done about an event that failed: it was replayed as another event, or an operator has discarded it. */
+export type EventHandled = { at: Ms } & ({ as: "replayed"; eventId: string } | { as: "discarded"; reason: string });
+
+/** What may change of an event. */
+export interface EventChange {
+  handled: EventHandled;
+}
 
 /** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
 export interface StoredRequest {
@@ -30,14 +39,19 @@ export interface EventRecord {
   /** Why, in a sentence that quotes no body. */
   reason?: string;
   mapping?: string;
+  /** The id of the config that decided it; absent if no mapping decides, and in what an earlier version wrote. */
+  config?: string;
   /** The HTTP status of the answer, if it was an error. */
   status?: number;
-  /** Where no mapping matched: the closest one, and the name of its condition that failed. */
+  /** Where no mapping matched, or one that skipped it: the closest other one, and the name of its condition that failed. */
   nearest?: { mapping: string; condition: string };
   /** Template fields that were missing. */
   missing?: string[];
   duplicateOf?: string;
   replayOf?: string;
+  /** An operator has changed the body before the replay. */
+  edited?: true;
+  handled?: EventHandled;
   actions: StoredAction[];
   /** What mappings in shadow would have done. */
   would?: StoredAction[];

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../core/errors.ts";
+import { replaceFile } from "../core/replace-file.ts";
 
 /** What a running gateway says of itself. `url` is there once it listens. */
 export interface GatewayInfo {
@@ -133,9 +134,7 @@ export async function acquireLock(
   let place: LockSlot | undefined;
   const describe = async (next: GatewayInfo): Promise<void> => {
     const file = (place as LockSlot).files.info;
-    const temporary = `${file}.${process.pid}`;
-    await writeFile(temporary, JSON.stringify(next), { mode: 0o600 });
-    await rename(temporary, file);
+    await replaceFile(file, JSON.stringify(next), { mode: 0o600 });
   };
   const close = (): void => place?.held.forEach((db) => db.close());
   try {

@@ -1,7 +1,8 @@
 /** What a commit can add, set, change and delete, and what can be read. */
 import type { UsageQuery, UsageSum } from "./usage-sums.ts";
+import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
-import type { EventOutcome, EventRecord } from "./event-record.ts";
+import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
 import type { Collected, Ms, RunChange, RunRecord, RunStatus, SessionOrigin, SessionRef } from "./records.ts";
 import type { LastRoute, NewSystemEvent, NewTurn, SessionRecord, SystemEvent, SystemEventState, TurnRecord } from "./session-records.ts";
@@ -41,10 +42,13 @@ export interface Adds {
 export interface Sets {
   lastRoute: [route: LastRoute];
   value: [key: string, value: unknown];
+  /** A config that is there already only gets the later use. */
+  config: [config: UsedConfig];
 }
 
 /** What a commit can change. What is not there stays away. */
 export interface Updates {
+  event: [id: string, change: EventChange];
   run: [id: string, change: RunChange];
   delivery: [id: string, change: DeliveryChange];
   systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
@@ -100,6 +104,9 @@ export interface Gets {
   value: { of: string; is: unknown };
   approval: { of: string; is: ApprovalRecord };
   toolResult: { of: string; is: ToolResultRecord };
+  config: { of: string; is: ConfigRecord };
+  /** The number of an event; without `id` that of the newest. */
+  eventNumber: { of: { id?: string }; is: number };
 }
 
 /** Lists of records. Those with a `ListQuery` come in pages, newest first; sessions by their last use. */
@@ -130,4 +137,11 @@ export interface Lists {
   approvals: { of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] }; is: ApprovalRecord };
   /** What runs have used, added up; in no order. */
   usage: { of: UsageQuery; is: UsageSum };
+  /**
+   * Numbers of the events behind number `after`, in order. Of several gateways, one may write an event later than another gateway
+   * writes an event with a higher number.
+   */
+  eventNumbers: { of: { after: number; limit: number }; is: number };
+  /** The events with these numbers, in order. */
+  numberedEvents: { of: readonly number[]; is: { number: number; event: EventRecord } };
 }

@@ -3,6 +3,7 @@ import type {
   ApprovalRecord,
   DedupeRecord,
   DeliveryRecord,
+  EventChange,
   EventOutcome,
   EventRecord,
   LastRoute,
@@ -92,6 +93,10 @@ export function toEvent(row: EventRow): EventRecord {
   if (row.mapping !== null) event.mapping = row.mapping;
   return event;
 }
+
+/** The head of an event after a change. */
+export const withEventChange = (head: string, change: EventChange): string =>
+  JSON.stringify({ ...(JSON.parse(head) as EventHead), ...change });
 
 export interface RunRow {
   /** Apart from the rest, since it is the long part and hardly ever changes. */

@@ -11,6 +11,7 @@ import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
 import type { DedupeEntry, DedupeRecord, Ms } from "./records.ts";
 
+export * from "./config-record.ts";
 export * from "./event-record.ts";
 export * from "./deliveries.ts";
 export * from "./records.ts";
@@ -110,7 +111,8 @@ export interface Store {
 export interface Queue {
   /**
    * Up to `limit` jobs that may start now: the first of each key, no key that is under way. Each start is counted
-   * durably before the job comes back.
+   * before the job comes back: a crash of the process does not undo it. A power loss may undo the start
+   * of a turn, together with what the turn wrote since.
    */
   fetch(kind: JobKind, limit: number): Promise<Job[]>;
   /** Called when a job may have become ready (new work, a key that is free, a wait that is over). Returns its undo. */
@@ -120,6 +122,13 @@ export interface Queue {
    * may have it. Returns its undo. Absent if no other gateway can.
    */
   onLost?(listener: (job: HeldJob) => void): () => void;
+  /**
+   * Whether this process surely still holds a job that `fetch` gave it. Asked before each act that no later commit can take back: a
+   * model call, a tool call, a message. Answers without a round trip for as long as the lease cannot have run out; after that
+   * it waits until the store has confirmed the lease. False if the lease is lost, or if `signal` aborts first. Absent if no
+   * other gateway can take the job.
+   */
+  confirm?(job: HeldJob, signal: AbortSignal): Promise<boolean>;
   /** Where a job stands; undefined if it is not in the queue. */
   find(kind: JobKind, id: string): Promise<JobPosition | undefined>;
   /** The first of the jobs that were added before `job` and have one of these keys; undefined if there is none. */
@@ -140,6 +149,9 @@ export interface StoreHandle {
 }
 
 export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;
+
+/** The reading side of a store that other processes may write to. */
+export type StoreReader = Pick<Store, "get" | "list" | "close">;
 
 /** What is known of a store without changing it. */
 export interface StoreStatus {
@@ -205,8 +217,19 @@ export interface StoreDriver {
    * @throws RouseError `config_invalid` for a URL or a database that cannot be used, `store_unavailable` if it does not answer.
    */
   open(options: OpenOptions): Promise<StoreHandle>;
+  /**
+   * Opens a connection that cannot write, also while gateways use the store: without the lock of the state folder. Absent if
+   * the store has none.
+   * @throws RouseError like `open`, and `not_found` if nothing was ever stored there.
+   */
+  openReader?(options: Pick<OpenOptions, "url" | "env" | "clock">): Promise<StoreReader>;
   /** Looks at the store without changing it, also while gateways use it. Throws like `open`. */
   status(options: Pick<OpenOptions, "url" | "env">): Promise<StoreStatus>;
+  /**
+   * Reads values (`Gets.value`) without changing or making anything, also while gateways use the store. Undefined if there is
+   * no store yet; values that are not there are left out. Throws like `open`. Absent if the store cannot be read so.
+   */
+  readValues?(options: Pick<OpenOptions, "url" | "env">, keys: readonly string[]): Promise<ReadonlyMap<string, unknown> | undefined>;
   /**
    * Lets knowledge keep its documents in the store's database: the file URL of a module whose default export is an
    * `OpenSql`. The module also runs in threads, which see only the variables of the environment that match `env`.

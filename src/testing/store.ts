@@ -1,7 +1,9 @@
 import { describe } from "vitest";
 import { testAccept } from "./store/accept.ts";
 import { testCluster } from "./store/cluster.ts";
+import { testConfigs } from "./store/configs.ts";
 import { testCommits } from "./store/commits.ts";
+import { testLimits } from "./store/limits.ts";
 import { testLists } from "./store/lists.ts";
 import type { Home } from "./store/make.ts";
 import { testQueueClock } from "./store/queue-clock.ts";
@@ -27,6 +29,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     testLists(stage);
     testSweep(stage);
     testSweepClock(stage);
+    testConfigs(stage);
     testSteps(stage);
     testStepSweep(stage);
   });
@@ -36,6 +39,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     testQueueKeys(stage);
     testQueueLeases(stage);
     testQueueClock(stage);
+    testLimits(stage);
   });
   describe(`cluster on ${name}`, () => testCluster(createStage(makeHome)));
 }

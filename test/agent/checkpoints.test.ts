@@ -75,6 +75,7 @@ describe("a session that has filled the model's window", () => {
     expect(ended.map(({ status }) => status)).toEqual(ended.map(() => "succeeded"));
     const made = getSummaries();
     expect(made.length).toBeGreaterThan(1);
+    expect(new Set(made.map(({ body }) => body.model))).toEqual(new Set(getTurns().map(({ body }) => body.model)));
     // Each one frees room for several turns.
     expect(made.length).toBeLessThanOrEqual(5);
     const turns = getTurns();

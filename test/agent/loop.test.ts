@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { runLoop, type LoopOptions, type ModelStep } from "../../src/agent/loop.ts";
 import type { CallVerdict, Journal } from "../../src/agent/journal.ts";
 import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/offered-tool.ts";
@@ -91,6 +91,19 @@ describe("the loop of a turn", () => {
   it("starts no tool once another gateway has the run", async () => {
     expect(await run([["a", {}]], [tool("a")], { journal: journalOf({ held: () => false }) })).toEqual({ kind: "lost" });
     expect(happened).toEqual(["step started"]);
+  });
+
+  it("calls no tool, and repeats none, unless the run surely is still this gateway's", async () => {
+    const commits: boolean[] = [true, false];
+    const journal = journalOf({ held: () => commits.shift() as boolean });
+    expect(await run([["a", {}]], [tool("a")], { journal, ready: () => Promise.resolve(false) })).toEqual({ kind: "lost" });
+    expect(happened).toEqual(["step started", "run.0.0: unknown"]);
+
+    const answers = [true, false];
+    const cut = vi.fn(() => Promise.reject(new OutcomeUnknownError("cut")));
+    const hints = { readOnly: true, idempotent: true, destructive: false };
+    await run([["a", {}]], [tool("a", { hints, execute: cut })], { ready: () => Promise.resolve(answers.shift() ?? true) });
+    expect([cut.mock.calls.length, answers]).toEqual([1, []]);
   });
 
   it("ends as lost if another gateway has the run when the tool answers", async () => {

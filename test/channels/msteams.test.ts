@@ -75,7 +75,7 @@ describe("sending to Teams", () => {
     const { send, server } = await openTeams();
     server.fail("sign-in-down");
     expect(await send({})).toMatchObject({ status: "retry", reason: expect.stringContaining("503") as unknown });
-    const wrong = await openTeams({ appSecret: "another~secret" }, { server, dir: "/nonexistent" });
+    const wrong = await openTeams({ appSecret: "another~secret" }, { server, dir: "/dev/null/state" });
     server.fail("hang", 0);
     expect(await wrong.send({})).toMatchObject({ status: "failed", reason: expect.stringContaining("appSecret") as unknown });
   });
@@ -256,7 +256,7 @@ describe("the official client of Teams", () => {
     const sent = await activities.create({ type: "message", text: "Hello", textFormat: "markdown" });
     expect(sent.id).toMatch(/^\d+$/);
     await activities.reply("1760000000001", { type: "message", text: "Hello again", textFormat: "markdown" });
-    const { send } = await openTeams({}, { server, dir: "/nonexistent" });
+    const { send } = await openTeams({}, { server, dir: "/dev/null/state" });
     await send({ text: "Hello" });
     await send({ text: "Hello again", replyTo: "1760000000001" });
     expect(server.arrived.slice(2)).toEqual(server.arrived.slice(0, 2));

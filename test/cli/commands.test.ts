@@ -46,7 +46,7 @@ const COMMANDS = [
   "start",
   "init",
   ...["list", "test", "send"].map((name) => `hooks ${name}`),
-  ...["list", "show", "replay"].map((name) => `events ${name}`),
+  ...["list", "show", "replay", "discard"].map((name) => `events ${name}`),
   ...["list", "show", "cancel", "retry"].map((name) => `runs ${name}`),
   ...["list", "show", "reset", "delete"].map((name) => `sessions ${name}`),
   ...["list", "retry"].map((name) => `deliveries ${name}`),
@@ -87,9 +87,9 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["events", "list", "--limit", "0"], "1 to 500"],
     [["events", "list", "--since", "yesterday"], "2d"],
     [["events", "list", "--outcome", "lost"], "outcome"],
-    [["events", "replay"], "--failed or --unmatched"],
+    [["events", "replay"], "choose several with --failed, --unmatched"],
     [["events", "replay", "evt_1", "--failed"], "--failed or --unmatched"],
-    [["events", "replay", "evt_1", "--path", "shop"], "--path goes with --failed or --unmatched"],
+    [["events", "replay", "evt_1", "--path", "shop"], "--path chooses several events"],
     [["events", "show"], "event"],
     [["runs", "list", "--statu", "failed"], "--status"],
     [["hooks", "test", "shop.order"], "--payload"],
@@ -312,7 +312,7 @@ describe("completion", () => {
 
   it("of bash offers commands, subcommands and options", async () => {
     expect(await complete("")).toEqual(expect.arrayContaining(["start", "hooks", "events", "tail", "completion", "--version"]));
-    expect(await complete("ev")).toEqual(["events"]);
+    expect(await complete("ev")).toEqual(["eval", "events"]);
     expect(await complete("events", "re")).toEqual(["refused", "replay"]);
     expect(await complete("events", "list", "--out")).toEqual(["--outcome"]);
     expect(await complete("hooks", "test", "shop.order", "--pay")).toEqual(["--payload"]);
@@ -348,6 +348,23 @@ describe("without a running gateway", () => {
     const rest = await cli.rouse(["events", "list", "--limit", "2", "--before", String(next)]);
     expect(rest.out).toContain(ids[0]);
     expect(rest.out).not.toContain("more:");
+  });
+
+  it("discards an event that failed: doctor and replays of all that failed leave it out, and its reason is kept", async () => {
+    const [broken = "", accepted = ""] = await keep(
+      { outcome: "failed", reason: "broken: its work could not be queued" },
+      { outcome: "accepted" },
+    );
+    await cli.write("rouse.json5", shopConfig());
+    const check = async (): Promise<string> => /^\S+ +events .*$/m.exec((await cli.rouse(["doctor"])).out)?.[0] ?? "";
+    expect(await check()).toContain(broken);
+    expect(await cli.rouse(["events", "discard", broken])).toMatchObject({ code: 2, err: expect.stringContaining("--reason") });
+    expect((await cli.rouse(["events", "discard", broken, "--reason", "ordered again"])).out).toContain(`${broken}  discarded`);
+    expect(await check()).not.toContain(broken);
+    expect((await cli.rouse(["events", "replay", "--failed"])).out).toBe("0 replayed\n");
+    expect((await cli.rouse(["events", "show", broken])).out).toMatch(/handled +discarded .*: ordered again/);
+    const refused = await cli.rouse(["events", "discard", accepted, "--reason", "wrong"]);
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("only an event that failed can be discarded") });
   });
 
   it("replays all that matched nothing, once, with a bar on a terminal only", async () => {

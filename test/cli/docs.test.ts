@@ -19,17 +19,17 @@ const ids: Record<string, string> = {};
 
 beforeAll(async () => {
   cli = await createCli();
-  await cli.write(
-    "rouse.json5",
-    shopConfig({
-      hooks: {
-        enabled: true,
-        token: "documentation-token",
-        mappings: [{ ...JSON5.parse<object>(blocks("json5")[0] ?? ""), sessionKey: "hook:shop:{{payload.id}}" }],
-      },
-    }),
-  );
+  const config = shopConfig({
+    hooks: {
+      enabled: true,
+      token: "documentation-token",
+      mappings: [{ ...JSON5.parse<object>(blocks("json5")[0] ?? ""), sessionKey: "hook:shop:{{payload.id}}" }],
+    },
+  });
+  await cli.write("rouse.json5", config);
+  await cli.write("next.json5", config);
   await cli.write("order.json", { type: "order", id: 7 });
+  await cli.write("order.txt", "type=order&id=7");
   await cli.write("hello.json", { message: "Hello" });
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
   await gateway.start();

@@ -112,7 +112,7 @@ describe("rouse explain", () => {
     });
     both.world.write("rouse.json5", config);
     await both.world.until(async () => {
-      const { out } = await both.cli.rouse(["explain", answer.eventId as string]);
+      const { out } = await both.cli.rouse(["explain", answer.eventId as string, "--now"]);
       return out.includes("it was accepted by order.any; today it would be accepted by order.late");
     });
   });

@@ -20,10 +20,11 @@ afterEach(() => cli.close());
 
 describe("with a running gateway", () => {
   let gateway: StartedGateway;
+  let url: string;
   beforeEach(async () => {
     await cli.write("rouse.json5", shopConfig({ log: { level: "silent" } }));
     gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
-    await gateway.start();
+    ({ url } = await gateway.start());
   });
   afterEach(() => gateway.stop());
 
@@ -110,6 +111,59 @@ describe("with a running gateway", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as { outcome: string });
     expect(events.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted"]);
+  });
+
+  it("continues to follow without a gap after the gateway was away", async () => {
+    const start = async (): Promise<void> => {
+      gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
+      await gateway.start();
+    };
+    const post = async (): Promise<string> => {
+      await cli.write("refund.json", { type: "refund" });
+      const sent = await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json", "--json"]);
+      return (JSON.parse(sent.out) as { requestId: string }).requestId;
+    };
+    const sent = [await post()];
+    const restart = async (): Promise<void> => {
+      await gateway.stop();
+      await start();
+      for (let n = 0; n < 3; n++) sent.push(await post());
+    };
+    let restarted: Promise<void> | undefined;
+    const { code, out, err } = await cli.rouse(["tail"], {
+      onOut(text, interrupt) {
+        restarted ??= restart();
+        if (text.split("\n").length - 1 === 4) interrupt();
+      },
+    });
+    await restarted;
+    expect([code, [...out.matchAll(/evt_\w+/g)].map(([id]) => id)]).toEqual([0, sent]);
+    expect(err).toContain("the gateway is away");
+    expect(err).toContain("the gateway is back");
+  });
+
+  it("ends with a clear error if there are too many readers, or if a filter means nothing", async () => {
+    const ended = new AbortController();
+    const open = (query = "") =>
+      fetch(`${url}/admin/v1/stream${query}`, { headers: { authorization: `Bearer ${gateway.operatorToken}` }, signal: ended.signal });
+    expect((await open("?after=evt_absent")).status).toBe(404);
+    expect((await open("?after=../../x")).status).toBe(404);
+    expect((await open("?lines=51")).status).toBe(400);
+    const readers = await Promise.all(Array.from({ length: 20 }, () => open()));
+    expect(readers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(await cli.rouse(["tail"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("20 readers follow the events already; end one of them"),
+    });
+    ended.abort();
+    for (const args of [
+      ["-n", "51"],
+      ["-n", "x"],
+      ["--outcome", "done"],
+    ]) {
+      const { code, out, err } = await cli.rouse(["tail", ...args]);
+      expect([args.join(" "), code > 0, out, err]).toEqual([args.join(" "), true, "", expect.stringMatching(/lines|outcome/)]);
+    }
   });
 
   it("says who holds the state folder when a second one starts", async () => {

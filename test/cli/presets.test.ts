@@ -126,16 +126,17 @@ describe("rouse presets", () => {
     expect((await cli.rouse(["hooks", "send", "mine", "--payload", "body.json", "--json"])).out).toContain('"status": 202');
   });
 
-  it("drafts one from an event that nothing matched: not live, and said so first, until shadow and continue are removed", async () => {
+  it("drafts one from an event that nothing matched: not live, and said so first, until it is accepted", async () => {
     const order = { type: "order.created", id: 7, data: { customer: { name: "Ann" }, total: 20 } };
     const unmatched = await post("acme", order);
     expect(unmatched.status).toBe(404);
     const { code, out } = await cli.rouse(["presets", "new", "acme", "--event", unmatched.id]);
     expect(code).toBe(0);
-    const file = join(cli.dir, "mappings", "acme.json");
+    const file = join(cli.dir, "mappings", "drafts", "acme.json");
     expect(out).toMatch(/^The draft is not live/);
     expect(out).toContain(file);
-    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({
+    const draft = JSON.parse(readFileSync(file, "utf8")) as { mappings: object[] };
+    expect(draft).toMatchObject({
       mappings: [
         {
           match: { path: "acme", payload: { type: "order.created" } },
@@ -144,18 +145,15 @@ describe("rouse presets", () => {
         },
       ],
     });
+    expect(draft.mappings[0]).not.toHaveProperty("shadow");
     expect(await gateway.reload()).toMatchObject({ ok: true });
-    const shadowed = await post("acme", order);
-    expect(shadowed).toMatchObject({ status: 200, body: { outcome: "skipped" } });
-    expect(JSON.parse((await cli.rouse(["runs", "list", "--json"])).out)).toMatchObject({ runs: [] });
-    const {
-      shadow,
-      continue: goesOn,
-      ...live
-    } = (JSON.parse(readFileSync(file, "utf8")) as { mappings: Record<string, unknown>[] }).mappings[0] ?? {};
-    expect([shadow, goesOn]).toEqual([true, true]);
-    await cli.write("mappings/acme.json", { id: "acme", mappings: [live] });
-    expect(await gateway.reload()).toMatchObject({ ok: true });
+    expect((await post("acme", order)).status).toBe(404);
+    for (const line of out.match(/(?<=^ {2}rouse ).*/gm) ?? []) expect((await cli.rouse([...line.split(" "), "--help"])).code).toBe(0);
+    expect(await cli.rouse(["presets", "new", "acme", "--event", unmatched.id])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is there already"),
+    });
+    expect((await cli.rouse(["drafts", "accept", "acme", "--yes"])).code).toBe(0);
     expect(await post("acme", order)).toMatchObject({ status: 202, body: { mapping: "acme.event" } });
     expect((await cli.rouse(["events", "replay", unmatched.id, "--dry-run"])).out).toContain("Ann");
     // It is yours now.

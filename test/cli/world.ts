@@ -17,6 +17,8 @@ interface RunOptions {
   prompts?: Prompts;
   /** Called with what was printed so far, and with a Ctrl-C. */
   onOut?(out: string, interrupt: () => void): void;
+  /** The same for what was printed on the standard error. */
+  onErr?(err: string, interrupt: () => void): void;
 }
 
 export interface CliWorld {
@@ -32,7 +34,7 @@ export async function createCli(): Promise<CliWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
   return {
     dir,
-    async rouse(args, { terminal = false, env = {}, prompts, onOut } = {}) {
+    async rouse(args, { terminal = false, env = {}, prompts, onOut, onErr } = {}) {
       let out = "";
       let err = "";
       let interrupted: (() => void) | undefined;
@@ -45,7 +47,10 @@ export async function createCli(): Promise<CliWorld> {
           interrupted = listener;
           return () => (interrupted = undefined);
         },
-        err: (text) => void (err += text),
+        err(text) {
+          err += text;
+          onErr?.(err, () => interrupted?.());
+        },
         env,
         cwd: dir,
         ...(prompts ? { prompts } : {}),

@@ -12,21 +12,24 @@ let config: JsonSchema;
 let mappings: JsonSchema;
 let isConfig: ValidateFunction;
 let isMappingFile: ValidateFunction;
+let isFixture: ValidateFunction;
 
 beforeAll(async () => {
   const cli = await createCli();
   const print = async (...args: string[]) => JSON.parse((await cli.rouse(["config", "schema", ...args])).out) as JsonSchema;
-  [config, mappings] = await Promise.all([print(), print("--mappings")]);
+  let fixtures: JsonSchema;
+  [config, mappings, fixtures] = await Promise.all([print(), print("--mappings"), print("--fixtures")]);
   await cli.close();
   const ajv = new Ajv2020({
     allErrors: true,
-    formats: { uri: /^[a-z][a-z0-9+.-]*:/, email: true },
+    formats: { uri: /^[a-z][a-z0-9+.-]*:/, email: true, base64: true, "date-time": true },
     strictTypes: false,
     strictRequired: false,
     allowUnionTypes: true,
   });
   isConfig = ajv.compile(config);
   isMappingFile = ajv.compile(mappings);
+  isFixture = ajv.compile(fixtures);
 });
 
 const errorsOf = (check: ValidateFunction, value: unknown): unknown[] => (check(value) ? [] : (check.errors ?? []));
@@ -49,7 +52,10 @@ const examples = pages().flatMap((page) =>
 const mapping = (change: object): object => ({ hooks: { mappings: [{ id: "a", match: { path: "a" }, messageTemplate: "x", ...change }] } });
 
 describe("the config's JSON Schema", () => {
-  it.each(examples)("takes the config of %s", (_name, value) => expect(errorsOf(isConfig, value)).toEqual([]));
+  it.each(examples)("takes the config of %s", (_name, value) => {
+    // A page also shows tests of `hooks.testsDir`.
+    expect(errorsOf("expect" in value ? isFixture : isConfig, value)).toEqual([]);
+  });
 
   it.each<[string, object]>([
     ["variables", { gateway: { port: "${PORT}", docs: "${DOCS}", publicUrl: "https://${HOST}" }, log: { level: "${LEVEL}" } }],

@@ -3,6 +3,7 @@ import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
+import type { RunRecord } from "../../src/store/types.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { actIn } from "../store/acted.ts";
 import { silent } from "../store/home.ts";
@@ -70,6 +71,24 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
   ])("shows %s, with nothing that a browser objects to", async (_name, hash, words) => {
     if (words === "address") await fetch(`${world.url}/hooks/wake`, { method: "POST" });
     expect(await show(hash(), words)).not.toMatch(/\[object |undefined|NaN/);
+    expect(problems).toEqual([]);
+  });
+
+  it("says why a run waits, and until when", async () => {
+    const { runId: held } = (await world.post("/hooks/agent", { message: "Hold it", sessionKey: "hook:held", name: "Held" })).body;
+    await world.until(async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded");
+    const until = Date.now() + 3_600_000;
+    const reasons: [NonNullable<RunRecord["parked"]>, RegExp][] = [
+      [{ scope: "mapping:shop", limit: "runsPerHour", until }, /waits for limits\.runsPerHour of mapping:shop, until \S/],
+      [{ reason: "provider", of: "acme/large", until }, /waits for the model acme\/large, which is tried again at \S/],
+    ];
+    for (const [parked, words] of reasons) {
+      const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+      await store.commit((tx) => tx.update("run", held, { status: "parked", parked, endedAt: null }));
+      await store.close();
+      await show("#/overview", "accepted");
+      expect((await show(`#/runs/${held}`, "waits for")).replaceAll(/\s+/g, " ")).toMatch(words);
+    }
     expect(problems).toEqual([]);
   });
 

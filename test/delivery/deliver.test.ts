@@ -35,10 +35,14 @@ async function pass(ms: number): Promise<void> {
   await settle();
 }
 
+/** Whether the worker's gateway surely has its jobs. */
+let isHeld: () => boolean;
+
 function openWorker(): DeliveryWorker {
   const kept = keptLog();
-  const told: Pick<Queue, "fetch" | "onReady"> = {
+  const told: Pick<Queue, "fetch" | "onReady" | "confirm"> = {
     fetch: (kind, limit) => queue.fetch(kind, limit),
+    confirm: () => Promise.resolve(isHeld()),
     onReady(listener) {
       poke = () => listener("delivery");
       return queue.onReady(listener);
@@ -64,6 +68,7 @@ beforeEach(async () => {
   clock = manualClock();
   channels = new Map();
   outcomes = [];
+  isHeld = () => true;
   ({ store, queue } = await openStore({ url: `sqlite:${join(folder, "test.db")}`, clock, log: keptLog().log }));
   worker = openWorker();
 });
@@ -127,6 +132,18 @@ describe("the outbox", () => {
     release({ status: "sent" });
     await until(() => fake.calls.length === 3);
     expect(fake.calls.map((call) => call.text)).toEqual(["first", "third", "second"]);
+  });
+
+  it("sends no piece unless the delivery surely is still this gateway's", async () => {
+    const fake = fakeChannel({ limit: 20 });
+    channels.set("x", fake.channel);
+    isHeld = () => fake.calls.length === 0;
+    worker.start();
+    const id = await post("x", "bob", "The first sentence. The second sentence.");
+    await until(async () => (await state(id)).nextChunk === 1);
+    await settle();
+    expect(fake.calls.map(({ text }) => text)).toEqual(["The first sentence."]);
+    expect(await state(id)).toMatchObject({ status: "pending", nextChunk: 1 });
   });
 
   it("sends at most eight at a time", async () => {

@@ -9,7 +9,8 @@ import { generatedPages } from "../../scripts/pages.ts";
 import { mappingFileSchema } from "../../src/config/schema/mapping.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
-import { parseHttpSample } from "../../src/testing/http-sample.ts";
+import { fixtureSchema } from "../../src/workbench/fixture.ts";
+import { parseHttpSample } from "../../src/core/http-sample.ts";
 import { createCli } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";
 
@@ -63,6 +64,7 @@ describe("configs and mappings", () => {
   it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
     const value = JSON5.parse<Record<string, unknown>>(text);
     if ("match" in value) expect((await compile({ mappings: [value] })).issues).toEqual([]);
+    else if ("request" in value) expect(fixtureSchema.safeParse(value).error?.issues ?? []).toEqual([]);
     else if ("mappings" in value) expect(mappingFileSchema.safeParse(value).error?.issues ?? []).toEqual([]);
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);

@@ -54,15 +54,20 @@ it.each(DAMAGE)(
     expect(event.reason).toMatch(/^broken: its work could not be queued/);
     const { events } = (await of.admin("/admin/v1/events?outcome=failed")).body as { events: Event[] };
     expect(events.map(({ id }) => id)).toEqual([broken.event]);
-    const { checks } = (await of.admin("/admin/v1/doctor")).body as { checks: { id: string; status: string; message: string }[] };
-    expect(checks.find(({ id }) => id === "events")).toMatchObject({
-      status: "warn",
-      message: expect.stringContaining(broken.event) as string,
-    });
+    const checkEvents = async (): Promise<{ status: string; message: string } | undefined> =>
+      ((await of.admin("/admin/v1/doctor")).body.checks as { id: string; status: string; message: string }[]).find(
+        ({ id }) => id === "events",
+      );
+    expect(await checkEvents()).toMatchObject({ status: "warn", message: expect.stringContaining(broken.event) as string });
     expect(of.logged.filter((line) => line.includes(broken.event) && line.includes("an accepted event is broken"))).toHaveLength(1);
 
     const replayed = await of.admin(`/admin/v1/events/${broken.event}/replay`, { method: "POST", body: "{}" });
     expect(replayed.body.result).toMatchObject({ outcome: "accepted" });
+    expect((await of.admin(`/admin/v1/events/${broken.event}`)).body.event.handled).toMatchObject({
+      as: "replayed",
+      eventId: replayed.body.result.newEventId as string,
+    });
+    expect(await checkEvents()).toMatchObject({ status: "ok" });
     // A redelivery by the sender is no repeat of something that was done.
     const again = await post("damaged", { "idempotency-key": "order-7" });
     expect(again.run).not.toBe(broken.run);

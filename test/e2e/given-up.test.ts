@@ -5,8 +5,10 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
+import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { startProgram, type Program } from "./program.ts";
+import { createWorld } from "./world.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "given-up-hook-token-0123456789";
@@ -166,4 +168,31 @@ it("gives up the run that ends the process alone: none of those that were under 
   expect(runs.map(({ status }) => status)).toEqual(ids.map((_, n) => (n === 3 ? "failed" : "succeeded")));
   expect(runs[3]?.error?.code).toBe("crashed");
   await program?.kill();
+});
+
+describePostgres("a start of another gateway that came to no end", () => {
+  it.each([
+    [true, "succeeded"],
+    [false, "failed"],
+  ])("with that gateway alive: %s; the run has %s", { timeout: 60_000 }, async (isAlive, status) => {
+    const schema = newSchema();
+    const config = { store: { url: schema.url }, ...modelConfig(provider) };
+    const world = await createWorld({ dir, config, workers: false });
+    const { runId } = (await world.post("/hooks/agent", { message: "task", deliver: false, wakeMode: "next-heartbeat" })).body;
+    await world.stop();
+    const other = await openStore({ url: schema.url, clock: systemClock, log: createLogger("silent") });
+    // The gateway is known to the others from its first sign of life on.
+    await other.queue.recover();
+    await other.store.commit((tx) => tx.update("run", runId, { status: "running", attempts: 3, crashCount: 2, gateway: other.cluster.id }));
+    if (!isAlive) await other.store.close();
+    const next = await createWorld({ dir, config });
+    const run = await next.until(async () => {
+      const found = (await next.admin(`/admin/v1/runs/${runId}`)).body.run as Shown & { endedAt: string | null };
+      return found.endedAt !== null && found;
+    });
+    expect([run.status, run.error?.code]).toEqual([status, isAlive ? undefined : "crashed"]);
+    await next.stop();
+    if (isAlive) await other.store.close();
+    await schema.drop();
+  });
 });

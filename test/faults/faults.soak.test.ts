@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { runProgram } from "./program.ts";
 
-const SEEDS = 150;
+const SEEDS = 300;
 
 it(`keeps its promises through ${SEEDS} seeds of all faults on SQLite`, { timeout: 600_000 }, async () => {
   const { isClean, output } = await runProgram("--seeds", String(SEEDS));

@@ -1,5 +1,5 @@
 /** What has to be true of each seed, by the ledgers of the outside. To add an invariant: a function in `INVARIANTS`. */
-import type { Answer, Ledgers, ModelCall } from "./outside.ts";
+import type { Answer, Ledgers, ModelCall, Send } from "./outside.ts";
 import type { Order } from "./plan.ts";
 import type { Outcome } from "./simulate.ts";
 
@@ -152,32 +152,103 @@ const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt })
 
 /** Senders get an answer of some kind while the gateway runs, in time. */
 const ANSWER_MS = 4_500;
-const answersInTime: Check = ({ plan, outside: { ledgers } }) =>
+const answersInTime: Check = ({ plan, outside: { ledgers }, stalls }) =>
   ledgers.answers.flatMap(({ at, end, order, result }) => {
     const isSuspended = plan.faults.some(({ kind, from, to }) => kind === "suspend" && from < end && at < to + 2_000);
-    return end - at > ANSWER_MS && !isSuspended
+    const stalledMs = stalls.reduce((sum, stall) => (stall.at + stall.ms > at && stall.at < end ? sum + stall.ms : sum), 0);
+    return end - at - stalledMs > ANSWER_MS && !isSuspended
       ? [`the sender of order ${order} waited ${seconds(end - at)} for its answer (${result})`]
       : [];
   });
 
-/** A minute into an outage, a provider is probed: by one call at a time, no more than one in five seconds. */
+/** A minute after its first refusal, a provider that is away is tested: by one call at a time, about once a minute. */
 const SURE_MS = 60_000;
+const PROBE_MS = 30_000;
 const probes: Check = ({ plan, outside: { ledgers } }) =>
   plan.faults.flatMap((fault) => {
-    if (fault.kind !== "provider" || fault.how !== "down" || fault.to - fault.from < 2 * SURE_MS) return [];
+    if (fault.kind !== "provider" || fault.how !== "down") return [];
     const isOther = plan.faults.some(
       (other) =>
         other !== fault &&
         other.to > fault.from &&
         (other.kind.startsWith("kill") || other.kind === "suspend" || (other.kind === "provider" && other.of === fault.of)),
     );
-    if (isOther) return [];
-    const calls = ledgers.calls.filter(({ provider, at }) => provider === fault.of && at > fault.from + SURE_MS && at < fault.to);
-    const most = (fault.to - fault.from - SURE_MS) / 5_000 + 2;
-    return calls.length > most
-      ? [`${calls.length} calls were made into an outage of ${seconds(fault.to - fault.from)} after its first minute`]
-      : [];
+    const calls = ledgers.calls.filter(({ provider, at }) => provider === fault.of && at >= fault.from && at < fault.to);
+    const since = (calls[0]?.at ?? Infinity) + SURE_MS;
+    const tests = calls.filter(({ at }) => at > since);
+    if (isOther || fault.to <= since) return [];
+    const { most: atOnce, at } = mostAtOnce(tests);
+    const most = (fault.to - since) / PROBE_MS + 3;
+    return [
+      ...(atOnce > 1 ? [`${atOnce} calls tested a provider that was away at ${seconds(at)}`] : []),
+      ...(tests.length > most ? [`${tests.length} calls were made in the last ${seconds(fault.to - since)} of an outage`] : []),
+    ];
   });
+
+/** Whether the gateway was disturbed then, so that work takes longer. A clock that is set is no excuse. */
+const isDisturbed = ({ plan, outside: { ledgers } }: Outcome, from: number, to: number): boolean =>
+  from < BOOT_MS ||
+  ledgers.deaths.some(({ at }) => at < to && at > from - BOOT_MS) ||
+  plan.faults.some(
+    (fault) =>
+      (fault.kind === "suspend" || fault.kind === "disk full" || fault.kind === "database") && fault.from < to && fault.to > from - BOOT_MS,
+  );
+const BOOT_MS = 60_000;
+
+/** An order is begun at once if nothing of its session is under way and there is a free place, whatever the clock says. */
+const START_MS = 400;
+const PLACES = 8;
+const startsSoon: Check = (outcome) => {
+  const { plan, outside } = outcome;
+  const { calls, answers, messages } = outside.ledgers;
+  if (plan.store !== "sqlite") return [];
+  const spans = plan.orders.map((order) => ({
+    order,
+    sent: answers.find((answer) => answer.order === order.n)?.at ?? Infinity,
+    accepted: firstAccepted(outside.ledgers, order)?.end ?? Infinity,
+    begun: calls.find((call) => call.order === order.n)?.at ?? Infinity,
+    done: messages.find((message) => message.order === order.n)?.at ?? Infinity,
+  }));
+  return spans.flatMap(({ order, accepted, begun }) => {
+    const until = accepted + START_MS;
+    if (order.path !== "work" || order.poison || accepted === Infinity || begun <= until) return [];
+    const open = spans.filter((other) => other.order !== order && other.sent <= until && other.done > accepted);
+    const isHeld = open.length >= PLACES - 1 || open.some((other) => other.order.session === order.session);
+    const isSlow = plan.faults.some(
+      ({ kind, from, to, ...fault }) =>
+        from <= until && ((kind === "slow machine" && to > accepted) || (kind === "provider" && "of" in fault && fault.of === "alpha")),
+    );
+    return isHeld || isSlow || isDisturbed(outcome, accepted, until)
+      ? []
+      : [`order ${order.n} was acknowledged at ${seconds(accepted)}, nothing was before it, and it began at ${seconds(begun)}`];
+  });
+};
+
+/** A message that a channel has refused is sent again after its wait, as long as the channel is not taken for away. */
+const FIRST_WAIT_MS = 1_000;
+const LATE_MS = 5_000;
+/** Refusals after which a channel may be taken for away. */
+const AWAY = 5;
+const sendsAgain: Check = (outcome) => {
+  const { sends } = outcome.outside.ledgers;
+  const inRow = countInRow(sends);
+  const away = sends[inRow.findIndex((count) => count >= AWAY)]?.at ?? Infinity;
+  return [...groupBy(sends, ({ order }) => order)].flatMap(([order, tries]) =>
+    tries.flatMap(({ end, how }, n) => {
+      const next = tries[n + 1]?.at ?? outcome.endedAt;
+      const limit = end + FIRST_WAIT_MS * 2 ** n * 1.5 + LATE_MS;
+      return how !== "refused" || limit > away || next <= limit || isDisturbed(outcome, end, next)
+        ? []
+        : [`the reply to order ${order} was refused at ${seconds(end)}, the ${n + 1}. time, and sent again at ${seconds(next)}`];
+    }),
+  );
+};
+
+/** How many sends in a row were not answered well, by the order in which they began. */
+function countInRow(sends: readonly Send[]): number[] {
+  let count = 0;
+  return sends.map(({ how }) => (count = how === "sent" ? 0 : count + 1));
+}
 
 const INVARIANTS: Record<string, Check> = {
   "every acknowledged event has its outcome": outcomes,
@@ -191,6 +262,8 @@ const INVARIANTS: Record<string, Check> = {
   "the queue drains": drains,
   "senders are answered in time": answersInTime,
   "an outage is probed": probes,
+  "work that may start is started": startsSoon,
+  "a refused reply is sent again in time": sendsAgain,
 };
 
 /** What of the outcome is not as it has to be, as `invariant: what`. */

@@ -23,10 +23,18 @@ export interface Effect {
   callId: string;
   by: string;
 }
+/** A message that the vendor of the channel got, and has shown. */
 export interface Message {
   at: number;
   order: number;
   key: string;
+}
+/** A request to the vendor of the channel; `end` once it was answered. */
+export interface Send {
+  at: number;
+  end: number;
+  how: "sent" | "refused" | "no answer";
+  order: number;
 }
 /** What a sender was answered: a status, or why there was none. */
 export interface Answer {
@@ -41,12 +49,16 @@ export interface Ledgers {
   calls: ModelCall[];
   effects: Effect[];
   messages: Message[];
+  sends: Send[];
   answers: Answer[];
   deaths: { at: number; of: string }[];
 }
 
+/** A provider that is partly down refuses one of so many orders, and answers all others. */
+const PARTS = 3;
+
 export class Outside {
-  readonly ledgers: Ledgers = { calls: [], effects: [], messages: [], answers: [], deaths: [] };
+  readonly ledgers: Ledgers = { calls: [], effects: [], messages: [], sends: [], answers: [], deaths: [] };
   readonly trace: string[] = [];
   readonly #plan: Plan;
   readonly #time: Time;
@@ -130,7 +142,7 @@ export class Outside {
       });
     const refuse = (status: number, headers: Record<string, string> = {}): void =>
       answer("refused", () => Response.json({ error: { message: "not now", type: "server_error" } }, { status, headers }));
-    if (how === "down") return refuse(503);
+    if (how === "down" || (how === "partly down" && call.order % PARTS === 0)) return refuse(503);
     if (how === "limited") return refuse(429, this.#random.below(2) === 0 ? { "retry-after": "20" } : {});
     if (how === "limited for a day") return refuse(429, { "retry-after": "86400" });
     if (how === "limited once" && fault && !this.#limitedOnce.has(fault)) {
@@ -188,11 +200,15 @@ export class Outside {
     const fault = this.isBroken("channel");
     const how = fault?.kind === "channel" ? fault.how : undefined;
     const order = Number(/order-(\d+)/.exec(text)?.[1] ?? -1);
-    if (how !== "away") this.ledgers.messages.push({ at: this.#time.now, order, key });
-    this.note(`${by.name}: sends about order ${order}, key ${key}${how === undefined ? "" : ` (${how})`}`);
+    const isRefused = how === "away" || (how === "flaky" && this.#random.below(3) === 0);
+    if (!isRefused) this.ledgers.messages.push({ at: this.#time.now, order, key });
+    const send: Send = { at: this.#time.now, end: Infinity, how: "no answer", order };
+    this.ledgers.sends.push(send);
+    this.note(`${by.name}: sends about order ${order}, key ${key}${isRefused ? " (refused)" : how === undefined ? "" : ` (${how})`}`);
     if (how === "hanging") return promise;
     const end = (): void => {
-      if (how === "away") resolve({ status: "retry", reason: "away" });
+      if (how !== "answer lost") Object.assign(send, { end: this.#time.now, how: isRefused ? "refused" : "sent" });
+      if (isRefused) resolve({ status: "retry", reason: "away" });
       else if (how === "answer lost") reject(new TypeError("fetch failed"));
       else resolve({ status: "sent", messageIds: [key] });
     };
@@ -233,6 +249,7 @@ export function gatewayConfig({ limits }: Plan, storeUrl: string | undefined): o
     wakeMode: "next-heartbeat",
     deliver: true,
     channel: "acme",
+    to: "{{session}}",
     ...more,
   });
   const provider = (name: string): object => ({ type: "openai-compatible", baseUrl: `http://${name}.example/v1`, apiKey: "k-0123456789" });

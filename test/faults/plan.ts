@@ -19,8 +19,8 @@ export interface Order {
   repeats: number;
 }
 
-export type ProviderFault = "down" | "limited" | "limited for a day" | "limited once" | "cut" | "hanging" | "slow";
-export type ChannelFault = "away" | "answer lost" | "hanging";
+export type ProviderFault = "down" | "partly down" | "limited" | "limited for a day" | "limited once" | "cut" | "hanging" | "slow";
+export type ChannelFault = "away" | "answer lost" | "hanging" | "flaky";
 
 export type Fault = { from: number; to: number } & (
   | { kind: "kill"; gateway: number }
@@ -62,7 +62,7 @@ const provider =
   (how: ProviderFault, low: number, high: number): Make =>
   (random, from) => ({ kind: "provider", of: pick(random, ["alpha", "beta"]), how, from, to: from + between(random, low, high) });
 
-/** Faults by name; a seed draws some of them. To add one: a kind above, a line here, what it does in `weather.ts` or `simulate.ts`. */
+/** Faults by name; a seed draws some of them. To add one: a kind above, a line here, what it does in `outside.ts` or `simulate.ts`. */
 const SQLITE_FAULTS: Record<string, Make> = {
   kill: (_random, from) => ({ kind: "kill", gateway: 0, from, to: from }),
   "kill at commit": (random, from) => {
@@ -86,8 +86,9 @@ const SQLITE_FAULTS: Record<string, Make> = {
   // All of them together stay below the day for which the key of an event is kept.
   "clock ahead": (random, from) => ({ kind: "clock", stepMs: between(random, MINUTE, 5 * HOUR), from, to: from }),
   outage: provider("down", 2 * MINUTE, 20 * MINUTE),
+  "partial outage": provider("partly down", 2 * MINUTE, 20 * MINUTE),
   "provider limits": provider("limited", 5 * SECOND, 5 * MINUTE),
-  "provider limits for a day": provider("limited for a day", SECOND, 3 * MINUTE),
+  "provider limits for a day": provider("limited for a day", SECOND, 20 * MINUTE),
   "provider limits once": provider("limited once", MINUTE, 2 * MINUTE),
   "cut answers": provider("cut", 5 * SECOND, 3 * MINUTE),
   "hanging provider": provider("hanging", 5 * SECOND, MINUTE),
@@ -99,6 +100,7 @@ const SQLITE_FAULTS: Record<string, Make> = {
     from,
     to: from + between(random, SECOND, 3 * MINUTE),
   }),
+  "flaky channel": (random, from) => ({ kind: "channel", how: "flaky", from, to: from + between(random, MINUTE, 20 * MINUTE) }),
   "channel hangs": (random, from) => ({ kind: "channel", how: "hanging", from, to: from + between(random, SECOND, 3 * MINUTE) }),
 };
 
@@ -139,7 +141,9 @@ const isKill = ({ kind }: Fault): boolean => kind === "kill" || kind === "kill a
 
 function makeOrders(random: Random, spanMs: number, many: number): Order[] {
   const sessions = between(random, 2, 7);
-  const orders = Array.from({ length: between(random, many / 3, many) }, (): Omit<Order, "n"> => {
+  // With few of them each is what tests a provider that is away, again and again.
+  const most = random.next() < 0.15 ? 4 : many;
+  const orders = Array.from({ length: Math.ceil(between(random, most / 3, most)) }, (): Omit<Order, "n"> => {
     const path = random.next() < 0.7 ? "work" : "tight";
     return {
       at: Math.floor(random.next() * spanMs),
@@ -173,6 +177,6 @@ export function createPlan(seed: number, store: StoreKind, only?: string): Plan 
   }
   if (isPoisoned) (pick(random, orders) as { poison: boolean }).poison = true;
   const last = Math.max(spanMs, ...faults.map(({ to }) => to));
-  const limits = { concurrent: between(random, 1, 4), runsPerHour: between(random, 8, 30) };
+  const limits = { concurrent: between(random, 1, 4), runsPerHour: isVirtual ? between(random, 4, 30) : between(random, 24, 31) };
   return { seed, store, gateways, orders, faults, limits, healed: last + SECOND, drainMs: isVirtual ? DRAIN_MS : 90 * SECOND };
 }

@@ -7,7 +7,7 @@ import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
 import { makeFolder, removeFolder } from "./folders.ts";
 import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } from "./outside.ts";
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
-import { installTime, RealTime, runAs, Time, type Incarnation } from "./time.ts";
+import { installTime, RealTime, runAs, Time, type Incarnation, type Stall } from "./time.ts";
 
 /** What the operator sees of a run. */
 export interface RunView {
@@ -28,6 +28,7 @@ export interface Outcome {
   drainedAt: number | undefined;
   /** When the simulation ended. */
   endedAt: number;
+  stalls: readonly Stall[];
   /** Lines of the gateways' logs at level error. */
   errors: string[];
 }
@@ -265,7 +266,8 @@ class Simulation {
       look = await time.drive(this.#look(), 30_000);
     }
     const { runs = new Map<string, RunView>(), isDrained } = look ?? {};
-    return { plan, outside: this.outside, runs, drainedAt: isDrained ? time.now : undefined, endedAt: time.now, errors: this.errors };
+    const { outside, errors } = this;
+    return { plan, outside, runs, drainedAt: isDrained ? time.now : undefined, endedAt: time.now, stalls: time.stalls, errors };
   }
 
   /** Ends what is left, and removes its files. */

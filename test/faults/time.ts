@@ -61,6 +61,9 @@ export class Time {
     return this.#now;
   }
 
+  /** None: no virtual time passes while a process does not run. */
+  readonly stalls: readonly Stall[] = [];
+
   /** What a read of the clock takes: where the machine is slow, moments come between any two of them. */
   perReadMs = 0;
 
@@ -176,9 +179,33 @@ export class Time {
   }
 }
 
+/** A time in which a process did not run though it had work: the machine was busy with other things. */
+export interface Stall {
+  at: number;
+  ms: number;
+}
+
+const TICK_MS = 20;
+
 /** The same with real time, for what no virtual clock reaches: sockets and the clock of a database. */
 export class RealTime extends Time {
   readonly #begun = real.performanceNow();
+  override readonly stalls: Stall[] = [];
+  readonly #ticker = this.#watch();
+
+  #watch(): NodeJS.Timeout {
+    let last = this.now;
+    return setInterval(() => {
+      const ms = this.now - last - TICK_MS;
+      if (ms > TICK_MS) this.stalls.push({ at: last, ms });
+      last = this.now;
+    }, TICK_MS);
+  }
+
+  override close(): void {
+    clearInterval(this.#ticker);
+    super.close();
+  }
 
   override get now(): number {
     return real.performanceNow() - this.#begun;

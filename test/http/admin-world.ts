@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { RouseError } from "../../src/core/errors.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
@@ -16,6 +17,10 @@ import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/admin/types.ts";
 import type { MappingSet, PathRules } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
+import { createLanding, type LandingDeps } from "../../src/workbench/landing.ts";
+import { createProposals } from "../../src/workbench/proposals.ts";
+import { createTrials } from "../../src/workbench/trials.ts";
+import type { Workbench } from "../../src/workbench/types.ts";
 import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
 
 export const HOOK_TOKEN = "canary-hook-token-0123456789";
@@ -35,12 +40,14 @@ const mappings: MappingSet = {
       unsafe: false,
     },
   ],
+  configs: [],
   paths: [SHOP],
   rules: new Map([[SHOP.path, SHOP]]),
   owns: ({ path }) => path === "shop",
   run: async () => ({ kind: "unmatched" }),
   combine: async () => undefined,
   settings: () => undefined,
+  written: () => new Map(),
   budgets: [],
   explain: async (input) => ({
     traces: [
@@ -78,6 +85,8 @@ const mappings: MappingSet = {
     },
   }),
   files: [],
+  documents: [],
+  modules: new Map(),
 };
 
 function fakeSnapshot(): Snapshot {
@@ -131,12 +140,39 @@ export async function createWorld(): Promise<World> {
     log: pino({ level: "silent" }),
   });
   const asked: string[] = [];
+  const places = () => ({ mappingsDir: join(dir, "mappings"), configFile: undefined, stateDir: dir });
+  const issues = [{ path: "", message: "nothing is built here" }];
   const snapshot = fakeSnapshot();
+  const changes: LandingDeps = {
+    places,
+    snapshot: () => undefined,
+    withStore: async () => null,
+    withCandidate: (_texts, use) => use({ ok: false, issues }),
+    findObstacle: async () => undefined,
+    now: () => Date.now(),
+  };
+  const workbench: Workbench = {
+    landing: createLanding(changes),
+    proposals: createProposals({
+      ...changes,
+      snapshot: () => snapshot,
+      getEvent: (id) => handle.store.get("event", id),
+      log: pino({ level: "silent" }),
+    }),
+    trials: createTrials({ places, build: async () => ({ ok: false, issues }), clock: systemClock, log: pino({ level: "silent" }) }),
+    whatIf: {
+      compare: async () => {
+        throw new RouseError({ code: "what_if_unavailable", message: "nothing is compared here" });
+      },
+    },
+  };
   const deps: AdminDeps = {
     clock: systemClock,
     log: pino({ level: "silent" }),
     ...handle,
     snapshot: () => snapshot,
+    traceDrafts: async () => [],
+    decidedBy: async () => ({ record: undefined, today: undefined, todaySince: undefined, isToday: true, snapshot, note: null }),
     status: () => ({
       version: "1",
       pid: 1,
@@ -178,6 +214,7 @@ export async function createWorld(): Promise<World> {
     signatures: () => [],
     channels: createChannelHealth({ channels: () => snapshot.channels, clock: systemClock, log: pino({ level: "silent" }) }),
     limits: () => [],
+    recorded: async () => ({ warnings: [], bodyChanges: [] }),
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token", authenticated: false },
       { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
@@ -208,7 +245,7 @@ export async function createWorld(): Promise<World> {
   };
   return {
     ...handle,
-    app: createAdminRoutes(deps),
+    app: createAdminRoutes(deps, workbench),
     deps,
     dir,
     asked,

@@ -288,6 +288,8 @@ describe("a body that broke a limit", () => {
       await once(socket, "connect");
       socket.write(Buffer.alloc(20 * MIB));
       await vi.waitFor(() => expect(ended).toBe(false), { timeout: 5000, interval: 5 });
+      // What is thrown away is read after that.
+      await vi.waitFor(() => expect(message?.socket.isPaused()).toBe(true), { timeout: 5000, interval: 5 });
       const read = message?.socket.bytesRead ?? Infinity;
       socket.write(Buffer.alloc(20 * MIB));
       await new Promise((resolve) => setTimeout(resolve, 200));

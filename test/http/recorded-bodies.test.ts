@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readBodies, readSources, RECORDED, type RecordedBody, type RecordedSource } from "../../scripts/recorded-bodies.ts";
-import { parseHttpSample } from "../../src/testing/http-sample.ts";
+import { parseHttpSample } from "../../src/core/http-sample.ts";
 import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
 import { PRESETS, presetNames } from "../mapping/world.ts";
 import { SENDERS } from "../signatures/senders.ts";

@@ -83,6 +83,19 @@ describe("the processor time of an expression", () => {
     }
   });
 
+  it("takes two offences among many evaluations for collections of garbage", async () => {
+    const { machine, offend, run } = onMachine();
+    for (let i = 0; i < 4; i++) {
+      await offend();
+      machine.wall -= SECOND;
+      for (let n = 0; n < 32; n++) expect(await run()).toBe("inside");
+    }
+    await offend();
+    for (let n = 0; n < 31; n++) expect(await run()).toBe("inside");
+    await offend();
+    expect(await run()).toBe("outside");
+  });
+
   it("counts one long step that meets no guard as an offence, though its result stands", async () => {
     const { machine, run } = onMachine("a in 'y'");
     const long = async (): Promise<string> => {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, it, describe } from "vitest";
 import type { FieldConditions } from "../../src/config/schema/mapping.ts";
 import type { ConditionTrace, MappingTrace } from "../../src/mapping/types.ts";
@@ -19,6 +20,27 @@ async function traceOne(payload: FieldConditions, body: unknown): Promise<Mappin
 const without = (trace: MappingTrace): ConditionTrace[] => trace.conditions.filter(({ condition }) => condition !== "match.path");
 
 describe("explaining a condition", () => {
+  it("is tested for every operator: holds, does not, missing, of another type, and a list", () => {
+    const kindOf = (value: unknown): string => (value === undefined ? "missing" : Array.isArray(value) ? "list" : typeof value);
+    const schema = readFileSync(new URL("../../src/config/schema/mapping.ts", import.meta.url), "utf8");
+    const all = [...schema.matchAll(/^ {2}(\$\w+)\?: /gm)].map(([, name = ""]) => name);
+    // Groups have cases of their own below.
+    const operators = all.filter((name) => !["$and", "$or", "$not"].includes(name));
+    expect([all.length - operators.length, operators.length]).toEqual([3, 13]);
+    for (const operator of operators) {
+      const cases = EXPLAIN_CASES.filter(([condition]) => JSON.stringify(condition).startsWith(`{"${operator}":`));
+      const results = new Set(cases.map(([, , result]) => result));
+      const kinds = new Set(cases.map(([, value]) => kindOf(value)));
+      expect([operator, results.has(true), results.has(false), kinds.has("missing"), kinds.has("list")]).toEqual([
+        operator,
+        ...Array<boolean>(4).fill(true),
+      ]);
+      // A field is there whatever its type is.
+      expect([operator, new Set([...kinds].filter((kind) => kind !== "missing" && kind !== "list")).size > 1]).toEqual([operator, true]);
+    }
+    expect(EXPLAIN_CASES.length).toBeGreaterThanOrEqual(60);
+  });
+
   it.each(EXPLAIN_CASES)("%j on %j", async (condition, value, result, reason) => {
     const [trace] = without(await traceOne({ "a.b": condition }, { a: { b: value } }));
     expect(trace).toMatchObject({ condition: "match.payload.a.b", result, reason: reason.replace("FIELD", "a.b") });

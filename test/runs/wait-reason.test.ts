@@ -158,9 +158,14 @@ function testReasons(): void {
     const id = await order(of, "limited");
     await of.until(async () => typeof (await read(of, id)).waitsFor?.until === "string");
     const over = { scope: "mapping:limited", limit: "runsPerHour", until: systemClock.now() - 1000 } as const;
-    await change((tx) => tx.update("run", id, { parked: over }));
+    const end = (): Promise<unknown> => change((tx) => tx.update("run", id, { parked: over }));
+    await end();
     expect((await read(of, id)).waitsFor).toEqual({ kind: "limit", scope: over.scope, limit: over.limit, until: null });
-    expect(await show(id)).toBe("limits.runsPerHour of mapping:limited");
+    // The gateway may have a new forecast by the time that the command has started.
+    await of.until(async () => {
+      await end();
+      return (await show(id)) === "limits.runsPerHour of mapping:limited";
+    });
   });
 
   it("gives each run a time of its own when another limit holds it back than the one that parked it", async () => {

@@ -235,6 +235,43 @@ describePostgres("PostgreSQL and the clock", () => {
     expect(ids(await queue.fetch("turn", 5))).toEqual(["first", "second", "newer"]);
   });
 
+  it("who waits hears of another gateway's job whose delay ends while the queue is looked at", async () => {
+    const clock = createTestClock();
+    const { store, queue } = await open(silent, clock);
+    const known = clock.now() + HOUR;
+    await store.commit((tx) => tx.add("job", job("known", { key: "known", runAt: known })));
+    const { rows } = (await query("SELECT run_at FROM jobs")) as { rows: { run_at: string }[] };
+    /** The database's time of ours. */
+    const ahead = Number(rows[0]?.run_at) - known;
+    const heard = new Set<JobKind>();
+    // What the store does every few seconds would find the job as well.
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      queue.onReady((kind) => heard.add(kind));
+      // Each look at the clock takes a millisecond: among so many delays each moment is met at which one can end.
+      clock.passAtEachLook(1);
+      // Twice: the store looks by itself when it begins to listen.
+      for (let n = 0; n < 24; n++) {
+        const delay = n % 12;
+        const at = clock.now() + ahead + delay;
+        await query(`INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
+          VALUES ('turn', 'j${n}', decode(md5('j${n}'), 'hex'), 'j${n}', '1', ${at}, ${at}, ${at})`);
+        heard.clear();
+        let taken = ids(await queue.fetch("turn", 5));
+        for (let looks = 0; taken.length === 0 && looks < 3; looks++) {
+          await until(() => heard.size > 0);
+          expect([n, ...heard]).toEqual([n, "turn"]);
+          heard.clear();
+          clock.advance(delay);
+          taken = ids(await queue.fetch("turn", 5));
+        }
+        expect(taken).toEqual([`j${n}`]);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("who waits hears of a job also where the message about it is lost", async () => {
     const { queue } = await open();
     const heard: JobKind[] = [];

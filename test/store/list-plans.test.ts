@@ -167,7 +167,7 @@ function countRead(node: PlanNode): number {
 }
 
 describePostgres("plans of lists on PostgreSQL", () => {
-  it("every list reads as many rows as a window has, whatever filters it has", async () => {
+  it("every list reads as many rows as a window has, whatever filters it has", { timeout: 180_000 }, async () => {
     const schema = newSchema();
     const { store } = await openStore({ url: schema.url, clock: createTestClock(), log: silent });
     try {

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { Socket } from "node:net";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { parseAddress } from "../../plugins/postgres/address.ts";
 import { openDb, type Db } from "../../plugins/postgres/db.ts";
 import { silent } from "./home.ts";
@@ -44,6 +45,19 @@ describePostgres("the connections to PostgreSQL", () => {
       [list],
     );
     expect(rows.map(({ value }) => value)).toEqual(list);
+  });
+
+  it("end by themselves if the gateway's machine is gone, with what they have locked", async () => {
+    const names = ["tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"];
+    const read = (): Promise<{ value: string }[]> =>
+      db.query("SELECT current_setting(name) AS value FROM unnest($1::text[]) WITH ORDINALITY AS given (name, nth) ORDER BY nth", [names]);
+    expect((await read()).map(({ value }) => Number(value))).toEqual([10, 5, 3, 25_000]);
+    const tested = vi.spyOn(Socket.prototype, "setKeepAlive");
+    const client = await db.client();
+    expect(tested).toHaveBeenCalledWith(true, 10_000);
+    tested.mockRestore();
+    expect((await client.query("SHOW tcp_keepalives_idle")).rows).toEqual([{ tcp_keepalives_idle: "10" }]);
+    await client.end();
   });
 
   it("takes numbers that are given as text, as PostgreSQL reads them, and refuses what is none", async () => {

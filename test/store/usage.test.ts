@@ -1,11 +1,13 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
+import { createAdmission } from "../../src/limits/admission.ts";
+import { createBudgets } from "../../src/limits/budgets.ts";
 import { openStore } from "../../src/store/open.ts";
 import { noAmounts, type Amounts, type LoanRequest, type RunAction, type RunRecord, type StoreHandle } from "../../src/store/types.ts";
 import { event, runAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, newSchema, type Schema } from "./postgres.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 
 const ask = (limits: Partial<Amounts>, more: Partial<LoanRequest> = {}): LoanRequest => ({
   scope: "hooks",
@@ -90,6 +92,19 @@ describePostgres("what gateways spend and collect together", () => {
     expect(lent).toBe(20);
   });
 
+  it("a gateway that asks for the first time waits for no other one that is borrowing", async () => {
+    const [a, b] = [await open(), await open()];
+    await a.usage.lend([ask({ places: 3 })]);
+    await plainly(async (client) => {
+      // As a gateway that borrows and stands still.
+      await client.query(`BEGIN; UPDATE ${schema.name}.budgets SET version = version + 1`);
+      // Refused by a time limit of the connection if it waits for the row.
+      expect(await b.usage.lend([ask({ places: 3 })])).toEqual([]);
+      await client.query("COMMIT");
+    });
+    expect(await b.usage.lend([ask({ places: 3 })])).toMatchObject([{ left: { places: 3 } }]);
+  });
+
   it("a start turns what was lent into what is used, in the commit that starts the run", async () => {
     const [a, b] = [await open(), await open()];
     await a.store.commit((tx) => tx.add("run", run("run_1")));
@@ -116,6 +131,74 @@ describePostgres("what gateways spend and collect together", () => {
     await a.store.close();
     opened = opened.filter((handle) => handle !== a);
     expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
+  });
+
+  it("what a gateway has borrowed stays its own while its lease lasts, and is everybody's again after that", async () => {
+    const [a, b] = [await open(), await open()];
+    const all = { ...noAmounts(), places: 3 };
+    expect((await a.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
+    /** As if the gateway had been killed so long ago. */
+    const lendAfter = async (seconds: number): Promise<number | undefined> => {
+      const text = `UPDATE ${schema.name}.holders SET seen = now() - interval '${seconds} seconds' WHERE gateway = $1`;
+      expect((await plainly((client) => client.query(text, [a.cluster.id]))).rowCount).toBe(1);
+      return (await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent.places;
+    };
+    await b.usage.lend([ask({ places: 3 })]);
+    expect(await lendAfter(8)).toBe(0);
+    // A sign of life of the gateway may come between the two.
+    let lent: number | undefined = 0;
+    for (let n = 0; n < 5 && !lent; n++) lent = await lendAfter(11);
+    expect(lent).toBe(3);
+  });
+
+  it("a gateway spends what it has borrowed without asking, and its starts add up in one row of each counter and minute", async () => {
+    const handle = await open();
+    const lend = vi.spyOn(handle.usage, "lend");
+    const budgets = createBudgets({ runsPerHour: 1000 }, { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] });
+    const context = () => ({ budgets, agents: { default: { id: "main" } } });
+    const admission = createAdmission({ ...handle, clock: systemClock, log: silent, context });
+    for (let n = 0; n < 100; n++) {
+      const one = run(`run_${n}`);
+      await handle.store.commit((tx) => tx.add("run", one));
+      expect(await admission.start(one, Date.now())).toBeUndefined();
+      await begin(handle, one.id);
+      admission.started(one.id);
+    }
+    expect(lend.mock.calls.length).toBeLessThan(20);
+    const { rows } = await plainly((client) =>
+      client.query(`SELECT count(*)::int AS n, sum(starts)::int AS starts FROM ${schema.name}.usage WHERE width = 60000`),
+    );
+    // Two counters, and a minute may end meanwhile.
+    expect(rows[0]).toEqual({ n: expect.toSatisfy((n: number) => n <= 4) as number, starts: 200 });
+  });
+
+  it("what was used in an hour or a day is not read for limits that are not set", async () => {
+    const countReads = async (): Promise<number> => {
+      await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+      const text =
+        "SELECT (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int AS n FROM pg_stat_user_tables WHERE relname = 'usage' AND schemaname = $1";
+      return plainly(async (client) => {
+        // PostgreSQL counts what a connection has read when it is closed.
+        let before = -1;
+        for (;;) {
+          await client.query("SELECT pg_stat_clear_snapshot()");
+          const n = (await client.query(text, [schema.name])).rows[0].n as number;
+          if (n === before) return n;
+          before = n;
+          await new Promise((done) => setTimeout(done, 300));
+        }
+      });
+    };
+    const lendAll = async (limits: Partial<Amounts>): Promise<void> => {
+      const { usage } = await open();
+      for (let n = 0; n < 20; n++) await usage.lend([ask(limits, { needed: { ...noAmounts(), places: 1 } })]);
+    };
+    await open();
+    const before = await countReads();
+    await lendAll({ places: 100 });
+    expect((await countReads()) - before).toBeLessThan(5);
+    await lendAll({ places: 100, starts: 100 });
+    expect((await countReads()) - before).toBeGreaterThanOrEqual(20);
   });
 
   it("shares of what is lent ahead of need shrink as the limit comes near", async () => {

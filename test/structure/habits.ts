@@ -101,7 +101,9 @@ const MAY_USE_PROCESS = [
   "src/testing/",
   "src/index.ts",
   "src/core/clock.ts",
+  "src/core/process-group.ts",
   // Programs of their own: processes, a thread, and pages in a browser.
+  "src/gateway/what-if-child.ts",
   "src/mapping/transform-worker.ts",
   "src/knowledge/extract/child.ts",
   "src/knowledge/shared/worker.ts",

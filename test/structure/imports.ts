@@ -5,11 +5,26 @@ import { type CodeFile, type Finding, getImports, isProduct, ROOT, walk } from "
 
 /** Which folders of src a folder may import, besides itself. */
 const LAYERS: Record<string, string[]> = {
-  cli: ["gateway", "http", "admin", "intake", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin", "contract"],
+  cli: [
+    "gateway",
+    "workbench",
+    "http",
+    "admin",
+    "intake",
+    "signatures",
+    "knowledge",
+    "store",
+    "config",
+    "core",
+    "mapping",
+    "plugin",
+    "contract",
+  ],
   "index.ts": ["gateway", "contract", "config", "core"],
   testing: ["index.ts", "contract", "delivery", "signatures", "store", "config", "core"],
   gateway: [
     "http",
+    "workbench",
     "admin",
     "approvals",
     "intake",
@@ -30,7 +45,8 @@ const LAYERS: Record<string, string[]> = {
     "contract",
     "core",
   ],
-  http: ["telemetry", "admin", "approvals", "intake", "runs", "chat", "agent", "knowledge", "plugin", "config", "core"],
+  http: ["telemetry", "workbench", "admin", "approvals", "intake", "runs", "chat", "agent", "knowledge", "plugin", "config", "core"],
+  workbench: ["admin", "approvals", "intake", "mapping", "runs", "limits", "agent", "store", "config", "core"],
   admin: [
     "approvals",
     "intake",

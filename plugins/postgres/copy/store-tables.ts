@@ -90,6 +90,7 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     numbered: "seq",
   },
   sameTable("usage", "t:counter n:width n:at n:starts n:tokens n:micros", { order: "counter, width, at" }),
+  sameTable("configs", "n:seq t:id n:first_used n:last_used t:content", seq),
   sameTable("meta", "t:key t:value", { order: "key" }),
   // How far retention has come. The other marks are of the embedded store alone: its intake has come to its end, and it has a clock and a disk of its own.
   sameTable("marks", "t:name n:seq", { order: "name", where: "name NOT IN ('intake', 'written', 'clock')" }),

@@ -25,6 +25,7 @@ const fields = {
   presets: presetsSchema,
   mappings: z.array(mappingSchema).default([]).describe("Mappings, tried in order."),
   mappingsDir: z.string().default("mappings").describe("Folder of further mapping files."),
+  testsDir: z.string().default("tests").describe("Folder of fixtures: recorded requests with the outcome that `rouse test` expects."),
   transformsDir: z.string().default("transforms").describe("Folder of transform modules."),
   maxBodyBytes: z.int().positive().default(262_144).describe("The largest body."),
   bodyTimeoutSeconds: z.number().positive().default(30).describe("How long a body may take to arrive."),

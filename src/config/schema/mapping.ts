@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { idText, secretSchema, summary, thinking, wakeMode } from "./common.ts";
 import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
+import { lintSchema } from "./lint.ts";
 import { schemeSchema } from "./signature.ts";
 import { approve } from "./tools.ts";
 
@@ -182,6 +183,7 @@ export const mappingSchema = z.strictObject({
   callback: callbackSchema.optional().describe("Post the receipt of each run to an address when it has ended."),
   shadow: z.boolean().default(false).describe("Evaluate and record what would be done, and do nothing."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
+  lint: lintSchema.optional().describe("Which warnings about this mapping are not wanted."),
 });
 export type MappingConfig = z.output<typeof mappingSchema>;
 

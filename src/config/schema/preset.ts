@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { secretSchema, summary } from "./common.ts";
+import { lintSchema } from "./lint.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 import { approve } from "./tools.ts";
@@ -45,6 +46,7 @@ const presetUse = z.strictObject({
     .describe("Skip events that the agent itself has caused."),
   callback: callbackSchema.optional().describe("Post the receipt of each run to an address when it has ended."),
   shadow: z.boolean().optional().describe("Evaluate and record what would be done, and do nothing."),
+  lint: lintSchema.optional().describe("Which warnings about its mappings are not wanted."),
 });
 export type PresetUse = z.output<typeof presetUse>;
 

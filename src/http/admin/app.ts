@@ -6,6 +6,8 @@ import { approvalRoutes } from "./approvals.ts";
 import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
+import type { Workbench } from "../../workbench/types.ts";
+import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
 import { deliveryRoutes, eventRoutes, runRoutes, sessionRoutes } from "./work.ts";
 
 /** The type by which clients know the routes, their queries, bodies and answers: `hc<AdminApp>(url)` of `hono/client`. */
@@ -15,7 +17,7 @@ export type AdminApp = ReturnType<typeof createAdminRoutes>;
  * Creates the operator's interface, mounted at `/admin/v1` behind the gateway token: what the command line uses. Answers
  * are `{ ok: true, … }`, or a failure in the shape of every other one.
  */
-export function createAdminRoutes(deps: AdminDeps) {
+export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
   const routes = new Hono()
     .route("/events", eventRoutes(deps))
     .route("/runs", runRoutes(deps))
@@ -26,6 +28,10 @@ export function createAdminRoutes(deps: AdminDeps) {
     .route("/keys", keyRoutes(deps))
     .route("/chat", chatRoutes(deps))
     .route("/knowledge", knowledgeRoutes(deps))
+    .route("/changes", changeRoutes(workbench))
+    .route("/proposals", proposalRoutes(workbench))
+    .route("/trials", trialRoutes(workbench))
+    .route("/what-if", whatIfRoutes(deps, workbench))
     .route("/", systemRoutes(deps));
   routes.onError(createErrorHandler(deps.log));
   routes.all("*", (c) => failureAnswer(c, { code: "not_found", message: "there is no such admin route" }));

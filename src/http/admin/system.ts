@@ -3,14 +3,17 @@ import { z } from "zod";
 import { backupStore } from "../../admin/system.ts";
 import * as channels from "../../admin/channels.ts";
 import { runChecks } from "../../admin/doctor.ts";
+import { createEventFeed } from "../../admin/event-feed.ts";
 import * as keys from "../../admin/keys.ts";
 import * as system from "../../admin/system.ts";
+import { showShape } from "../../workbench/kept-shapes.ts";
 import { testHook } from "../../admin/test-hook.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
 import { readUsage, USAGE_KEYS } from "../../admin/usage.ts";
-import { jsonAnswer } from "./answer.ts";
+import { answerLines, jsonAnswer } from "./answer.ts";
+import { OUTCOMES } from "../../core/outcomes.ts";
 import { jsonBody, query, since } from "./query.ts";
 
 const strings = z.record(z.string(), z.string()).default({});
@@ -23,6 +26,8 @@ const hookTest = z.strictObject({
   query: strings,
 });
 const secretPath = z.strictObject({ path: z.string().min(1) });
+const LAST = "write a number from 1 to 5000";
+const shapeQuery = secretPath.extend({ last: z.coerce.number(LAST).int(LAST).min(1, LAST).max(5000, LAST).default(500) });
 const secretChoice = secretPath.extend({ id: z.int().positive() });
 const message = z.strictObject({
   to: z.string().min(1).optional(),
@@ -38,6 +43,14 @@ const newKey = z.strictObject({
 });
 /** An event that a command of a plugin sends. */
 const event = z.strictObject({ plugin: z.string().min(1), path: z.string().min(1), body: z.unknown() });
+const name = z.string().min(1).optional();
+const streamQuery = z.strictObject({
+  path: name,
+  mapping: name,
+  outcome: z.enum(OUTCOMES).optional(),
+  after: name,
+  lines: z.coerce.number().int().min(0).max(50).default(10),
+});
 const denialQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(1000).default(100) });
 
 const usageQuery = ({ clock }: AdminDeps) => z.strictObject({ by: z.enum(USAGE_KEYS).default("day"), since: since(clock).prefault("30d") });
@@ -65,9 +78,15 @@ export function keyRoutes(deps: AdminDeps) {
 
 /** Everything about the gateway itself. */
 export function systemRoutes(deps: AdminDeps) {
+  const stream = createEventFeed({
+    ...deps,
+    isShared: deps.cluster.shared,
+    isStopping: () => deps.status().draining,
+  });
   return new Hono()
     .get("/agents", (c) => jsonAnswer(c, system.listAgents(deps)))
     .get("/plugins", (c) => jsonAnswer(c, { plugins: [...deps.snapshot().plugins] }))
+    .get("/stream", query(streamQuery), async (c) => answerLines(c, await stream.follow(c.req.valid("query"))))
     .get("/usage", query(usageQuery(deps)), async (c) => jsonAnswer(c, await readUsage(deps, c.req.valid("query"))))
     .get("/mappings", (c) => jsonAnswer(c, system.listMappings(deps)))
     .get("/status", async (c) => jsonAnswer(c, await system.showStatus(deps)))
@@ -78,6 +97,10 @@ export function systemRoutes(deps: AdminDeps) {
     .post("/store/backup", jsonBody(z.strictObject({ file: z.string().min(1) })), async (c) =>
       jsonAnswer(c, await backupStore(deps, c.req.valid("json").file)),
     )
+    .get("/hooks/shape", query(shapeQuery), async (c) => {
+      const { path, last } = c.req.valid("query");
+      return jsonAnswer(c, await showShape(deps.store, path, last));
+    })
     .get("/hooks/secrets", query(secretPath), (c) => jsonAnswer(c, system.listSecretCandidates(deps, c.req.valid("query").path)))
     .post("/hooks/secrets", jsonBody(secretChoice), async (c) => jsonAnswer(c, await system.acceptSecret(deps, c.req.valid("json"))))
     .post("/hooks/send", jsonBody(event), async (c) => {

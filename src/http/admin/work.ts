@@ -7,14 +7,17 @@ import * as sessions from "../../admin/sessions.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
+import { OUTCOMES } from "../../core/outcomes.ts";
 import { flag, jsonBody, limit, page, query, since } from "./query.ts";
 
-const OUTCOMES = ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"] as const;
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel"]).optional();
 const TURN = "write the number of a turn, as `next` has it";
 const turnNumber = z.coerce.number(TURN).int(TURN).min(1, TURN);
 const dryRun = z.boolean().default(false);
+const REASON = "say why, in 1 to 500 characters";
+const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
+const replay = z.strictObject({ dryRun, action: z.int().positive().optional(), body: z.base64().optional() });
 const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
 
 /** `/events`: what came in and what became of it, and replays. */
@@ -27,14 +30,31 @@ export function eventRoutes(deps: AdminDeps) {
     mapping: text,
     failed: flag.optional(),
   });
-  const bulk = z.strictObject({ select: z.enum(["failed", "unmatched"]), path: text, since: since(clock).optional(), dryRun });
+  const bulk = z.strictObject({
+    select: z.enum(["failed", "unmatched", "all"]),
+    path: text,
+    mapping: text,
+    outcome: z.enum(OUTCOMES).optional(),
+    since: since(clock).optional(),
+    until: since(clock).optional(),
+    limit: z.int().positive().optional(),
+    perSecond: z.number().positive().optional(),
+    dryRun,
+  });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await records.listEvents(deps, c.req.valid("query"))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
-    .get("/:id/explain", async (c) => jsonAnswer(c, await explainEvent(deps, c.req.param("id"))))
+    .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), async (c) =>
+      jsonAnswer(c, await explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
+    )
     .post("/replay", jsonBody(bulk), (c) => answerLines(c, replayMany(deps, c.req.valid("json"))))
-    .post("/:id/replay", jsonBody(z.strictObject({ dryRun })), async (c) =>
-      jsonAnswer(c, await records.replayEvent(deps, c.req.param("id"), c.req.valid("json"))),
+    .post("/:id/replay", jsonBody(replay), async (c) => {
+      const { body, ...options } = c.req.valid("json");
+      const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
+      return jsonAnswer(c, await records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
+    })
+    .post("/:id/discard", jsonBody(z.strictObject({ reason })), async (c) =>
+      jsonAnswer(c, await records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
     );
 }
 

@@ -58,6 +58,7 @@ async function eventDetail(id, refresh) {
       ["came in by", `${event.credential}${event.address ? ` from ${event.address}` : ""}`],
       ["repeats", event.duplicateOf && link("events", event.duplicateOf)],
       ["replay of", event.replayOf && link("events", event.replayOf)],
+      ["body", event.edited && "edited by an operator before the replay"],
       [
         "became",
         event.actions.map((action) =>

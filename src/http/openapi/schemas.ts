@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { OUTCOMES } from "../../core/outcomes.ts";
 import { ERROR_CODES } from "../../core/errors.ts";
 
 /** The answers of the hooks interface, for the published document; the tests hold every real answer to them. */
@@ -106,7 +107,7 @@ export const eventReceiptAnswer = z.strictObject({
     id: z.string(),
     receivedAt: time,
     path: z.string(),
-    outcome: z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"]),
+    outcome: z.enum(OUTCOMES),
     reason: z.string().nullable(),
     mapping: z.string().nullable(),
     missing: z.array(z.string()).describe("Template expressions that found nothing."),

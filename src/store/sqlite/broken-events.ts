@@ -23,7 +23,7 @@ function parseHead(text: string): object {
 function setAside(sql: Statements, id: string, error: unknown): void {
   const head = parseHead(sql.get<{ head: string }>("SELECT head FROM events WHERE id = ?", id)?.head ?? "");
   const { code, name } = safeError(error);
-  const reason = `${BROKEN} its work could not be queued (${code ?? name}); \`rouse events replay ${id}\` takes it in again`;
+  const reason = `${BROKEN} its work could not be queued (${code ?? name}); \`rouse events replay ${id}\` takes it in again, \`rouse events discard ${id}\` leaves it`;
   sql.run("UPDATE events SET outcome = 'failed', actions = NULL, head = ? WHERE id = ?", JSON.stringify({ ...head, reason }), id);
   sql.run("DELETE FROM dedupe WHERE json_valid(record) AND json_extract(record, '$.eventId') = ?", id);
 }

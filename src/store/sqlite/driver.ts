@@ -1,4 +1,4 @@
-import type { Ms, Queue, StoreHandle } from "../types.ts";
+import type { Job, Ms, Queue, StoreHandle } from "../types.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
 import { LogFile } from "./log-file.ts";
@@ -40,10 +40,14 @@ export function createSqliteQueue({ sql, jobs, group, loop, signals, watch, now 
   };
   return {
     async fetch(kind, limit) {
+      const take = (): Job[] => jobs.take(kind, limit, now());
       await followClock();
       // Jobs that are ready came in before all that is still to be taken up: only where they are too few, wait for more.
       if (jobs.readyCount(kind, now(), limit) < limit) await loop.catchUp();
-      const taken = jobs.readyCount(kind, now(), 1) === 0 ? [] : await group.add(() => jobs.take(kind, limit, now()), { many: true });
+      const isReady = jobs.readyCount(kind, now(), 1) > 0;
+      // A lease that is lost with the power is one of a process that is lost too. A turn is synced before its tools or its hook's
+      // model are called. A delivery or a command acts without another commit, and only its taking counts its tries.
+      const taken = !isReady ? [] : await (kind === "turn" ? group.derive(take) : group.add(take, { many: true }));
       if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
         await group.add(() => jobs.note(now()), { many: false });
       // A caller that was given as many as it asked for asks again by itself.

@@ -1,7 +1,8 @@
 import { closeSync, fdatasync, openSync, read } from "node:fs";
 import { promisify } from "node:util";
 
-const fdatasyncOf = promisify(fdatasync);
+const syncFile = (file: number): Promise<void> =>
+  new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())));
 const readFrom = promisify(read);
 
 /** The format of a write-ahead log: https://www.sqlite.org/fileformat2.html#walformat */
@@ -33,12 +34,12 @@ export class LogFile {
 
   /** Resolves when all that was written to the log before the call is on disk. */
   sync(): Promise<void> {
-    return fdatasyncOf(this.#log);
+    return syncFile(this.#log);
   }
 
   /** Resolves when all that a checkpoint copied before the call is on disk. */
   syncDatabase(): Promise<void> {
-    return fdatasyncOf(this.#database);
+    return syncFile(this.#database);
   }
 
   /** Whether the log has at least so many frames since it was restarted: only those have the salts of its header. */

@@ -12,7 +12,7 @@ import {
   type SessionRow,
   type TurnRow,
 } from "../rows.ts";
-import { sessionId, type Collected, type Ms, type Store, type ToolResultRecord } from "../types.ts";
+import { sessionId, toConfig, type Collected, type ConfigRow, type Ms, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
 import { createSqliteSource, sumUsageInSqlite } from "./lists.ts";
@@ -26,8 +26,8 @@ import type { Statements } from "./statements.ts";
  */
 export function createSqliteReads(parts: {
   sql: Statements;
-  jobs: SqliteJobs;
-  loop: MaterializeLoop;
+  jobs: Pick<SqliteJobs, "counts">;
+  loop: Pick<MaterializeLoop, "catchUp">;
   now: () => Ms;
 }): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> & Required<Pick<Store, "search">> {
   const { sql, jobs, loop, now } = parts;
@@ -70,10 +70,19 @@ export function createSqliteReads(parts: {
           const row = sql.get<{ value: string }>("SELECT value FROM meta WHERE key = ?", key);
           return row && (JSON.parse(row.value) as unknown);
         },
+        async eventNumber({ id }) {
+          const newest = "SELECT max(seq) AS seq FROM events";
+          const row = id === undefined ? sql.get(newest) : sql.get("SELECT seq FROM events WHERE id = ?", id);
+          return (row as { seq: number | null } | undefined)?.seq ?? undefined;
+        },
         approval: async (id) => byId(PAGES.approvals, id),
         async toolResult(id) {
           const row = sql.get<JsonRow>("SELECT record FROM tool_results WHERE id = ?", id);
           return row && parseRecord<ToolResultRecord>(row);
+        },
+        async config(id) {
+          const row = sql.get<ConfigRow>("SELECT * FROM configs WHERE id = ?", id);
+          return row && toConfig(row);
         },
       },
       list: {
@@ -100,6 +109,16 @@ export function createSqliteReads(parts: {
           caughtUp(() => sql.all<JsonRow>("SELECT record FROM collected WHERE run_id = ? ORDER BY seq", runId).map(parseRecord<Collected>)),
         async lastRoutes(agentId) {
           return sql.all<LastRouteRow>("SELECT * FROM last_routes WHERE agent = ? ORDER BY at DESC", agentId).map(toLastRoute);
+        },
+        async eventNumbers({ after, limit }) {
+          const text = "SELECT seq FROM events WHERE seq > ? ORDER BY seq LIMIT ?";
+          return sql.all<{ seq: number }>(text, after, limit).map(({ seq }) => seq);
+        },
+        async numberedEvents(numbers) {
+          const { columns, read } = PAGES.events;
+          const text = `SELECT seq, ${columns} FROM events WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq`;
+          const rows = sql.all<{ seq: number }>(text, JSON.stringify(numbers));
+          return rows.map((row) => ({ number: row.seq, event: read(row) }));
         },
         steps: async (runId) => toSteps(sql.all(readSteps("?1"), runId)),
       },

@@ -208,6 +208,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
   CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
   `,
+  `
+  -- The configs that events were decided by: the head of an event has the id.
+  CREATE TABLE configs (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, first_used INTEGER NOT NULL, last_used INTEGER NOT NULL, content TEXT NOT NULL);
+  `,
 ];
 
 /**

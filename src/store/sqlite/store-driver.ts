@@ -1,10 +1,12 @@
 import { existsSync, statSync } from "node:fs";
-import { chmod, mkdir, open, writeFile } from "node:fs/promises";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { RouseError } from "../../core/errors.ts";
-import { urlError } from "../errors.ts";
-
+import { syncFolder } from "../../core/replace-file.ts";
+import { checkReadable, urlError } from "../errors.ts";
+import { sqliteError } from "./statements.ts";
 import type { StoreDriver, StoreStatus } from "../types.ts";
 
 /** The file that a URL names. @throws RouseError `config_invalid` if it names none. */
@@ -13,17 +15,6 @@ function parseFile(url: string): string {
   if (file === "" || file === ":memory:")
     throw urlError('write the path of a file after "sqlite:"; work that is accepted has to be on disk');
   return resolve(file);
-}
-
-/** Puts the names that a folder holds on disk. Windows has no such call. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /**
@@ -58,6 +49,31 @@ async function readStatus(file: string): Promise<StoreStatus> {
   }
 }
 
+/** Opens a file to read it, and makes none beside it: without a log no gateway uses it. */
+function openReadOnly(file: string): DatabaseSync {
+  if (existsSync(`${file}-wal`)) return new DatabaseSync(file, { readOnly: true });
+  const url = pathToFileURL(file);
+  url.searchParams.set("immutable", "1");
+  return new DatabaseSync(url, { readOnly: true });
+}
+
+function readValues(file: string, keys: readonly string[]): ReadonlyMap<string, unknown> | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const db = openReadOnly(file);
+    try {
+      if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get()) return undefined;
+      const statement = db.prepare("SELECT value FROM meta WHERE key = ?");
+      const rows = keys.map((key) => [key, statement.get(key) as { value: string } | undefined] as const);
+      return new Map(rows.flatMap(([key, row]) => (row ? [[key, JSON.parse(row.value) as unknown]] : [])));
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    throw sqliteError(error);
+  }
+}
+
 /** The default: a SQLite file, for one gateway. */
 export const SQLITE: StoreDriver = {
   protocols: ["sqlite"],
@@ -77,5 +93,12 @@ export const SQLITE: StoreDriver = {
       throw urlError(message, { transient: true, cause: error });
     }
   },
+  async openReader({ url, clock }) {
+    const file = parseFile(url);
+    checkReadable(await readStatus(file));
+    const { openSqliteReader } = await import("./reader.ts");
+    return openSqliteReader(file, () => clock.now());
+  },
   status: async ({ url }) => readStatus(parseFile(url)),
+  readValues: async ({ url }, keys) => readValues(parseFile(url), keys),
 };

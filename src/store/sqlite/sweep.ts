@@ -18,7 +18,7 @@ import {
   type TimedRow,
   type Walk,
 } from "../sweep-plan.ts";
-import type { Ms, Retention } from "../types.ts";
+import { getUnusedBefore, OLDEST_EVENTS, selectUnused, type ConfigRow, type Ms, type Retention } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 export const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'", find: "instr" };
@@ -139,6 +139,18 @@ function deleteKeys(sql: Statements, now: Ms): Step {
   };
 }
 
+/** Deletes the configs of which no event is kept. */
+function deleteConfigs(sql: Statements, before: Ms): Step {
+  return () => {
+    const old = sql.all<Pick<ConfigRow, "id" | "last_used">>("SELECT id, last_used FROM configs WHERE last_used < ?", before);
+    if (old.length === 0) return { changed: 0, more: false };
+    const oldest = sql.all<{ at: Ms; head: string }>("SELECT at, head FROM events ORDER BY seq LIMIT ?", OLDEST_EVENTS);
+    let changed = 0;
+    for (const id of selectUnused(old, oldest)) changed += sql.run("DELETE FROM configs WHERE id = ?", id);
+    return { changed, more: false };
+  };
+}
+
 /**
  * What retention lets go of, as steps; each runs inside a transaction until it asks for no more. `upTo` is the newest
  * event that has become runs: younger ones stay as they are.
@@ -152,5 +164,6 @@ export function sweepSteps(sql: Statements, now: Ms, keep: Retention, upTo: numb
     deleteSessions(sql, "api", now - keep.apiSessions),
     trimSessions(sql, keep.sessionTurns),
     deleteKeys(sql, now),
+    deleteConfigs(sql, getUnusedBefore(now, keep.events)),
   ];
 }

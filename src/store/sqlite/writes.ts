@@ -5,6 +5,7 @@ import type {
   ApprovalRecord,
   DeliveryChange,
   DeliveryRecord,
+  EventChange,
   EventRecord,
   JobKind,
   Ms,
@@ -23,7 +24,7 @@ import type {
 import { toWrites } from "../write-table.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { NOT_OPEN } from "../errors.ts";
-import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange } from "../rows.ts";
+import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange, withEventChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 import { writeUsage } from "./usage.ts";
 
@@ -75,11 +76,15 @@ export interface SqliteWrites extends Writes {
 }
 
 const ADD_RESULT = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
+const SET_VALUE = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 const RUN_CHANGE = "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?";
 const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
 const SET_ROUTE = `INSERT INTO last_routes (agent, channel, recipient, thread, at) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at`;
+
+const USE_CONFIG = `INSERT INTO configs (id, first_used, last_used, content) VALUES (?1, ?2, ?2, ?3)
+  ON CONFLICT (id) DO UPDATE SET last_used = max(last_used, excluded.last_used)`;
 
 function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
   const session = sessionId(ref);
@@ -105,6 +110,11 @@ function addDelivery(sql: Statements, delivery: NewDelivery): void {
     record.endedAt ?? null,
     JSON.stringify(record),
   );
+}
+
+function updateEvent(sql: Statements, id: string, change: EventChange): void {
+  const row = sql.get<{ seq: number; head: string }>("SELECT seq, head FROM events WHERE id = ?", id);
+  if (row) sql.run("UPDATE events SET head = ? WHERE seq = ?", withEventChange(row.head, change), row.seq);
 }
 
 function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange, now: Ms): void {
@@ -183,12 +193,11 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     set: {
       lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
-      value(key, value) {
-        const text = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-        sql.run(text, key, JSON.stringify(value));
-      },
+      value: (key, value) => void sql.run(SET_VALUE, key, JSON.stringify(value)),
+      config: ({ id, usedAt, content }) => void sql.run(USE_CONFIG, id, usedAt, content),
     },
     update: {
+      event: (id, change) => updateEvent(sql, id, change),
       run: (id, change) => updateRun(sql, id, change, now()),
       delivery: (id, change) => updateDelivery(sql, id, change),
       systemEvents(ids, { state, failed }) {

@@ -31,6 +31,25 @@ export function testLists(stage: Stage): void {
       expect(await stage.handle.store.list("events", { before: "evt_nobody" })).toEqual([]);
     });
 
+    it("events: by number, in the order in which they were written, from any of them", async () => {
+      const { store } = stage.handle;
+      expect(await store.get("eventNumber", {})).toBeUndefined();
+      const events = Array.from({ length: 5 }, (_, n) => event({ path: `p${n}` }));
+      for (const one of events) await store.accept(one);
+      const numbers = await store.list("eventNumbers", { after: 0, limit: 10 });
+      expect(numbers).toHaveLength(5);
+      expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
+      expect(await store.get("eventNumber", {})).toBe(numbers.at(-1));
+      expect(await store.get("eventNumber", { id: events[1]?.id ?? "" })).toBe(numbers[1]);
+      expect(await store.get("eventNumber", { id: "evt_absent" })).toBeUndefined();
+      expect(await store.list("eventNumbers", { after: numbers[1] ?? 0, limit: 2 })).toEqual(numbers.slice(2, 4));
+      const read = await store.list("numberedEvents", [numbers[3] ?? 0, numbers[0] ?? 0]);
+      expect(read.map(({ number, event: { id } }) => [number, id])).toEqual([
+        [numbers[0], events[0]?.id],
+        [numbers[3], events[3]?.id],
+      ]);
+    });
+
     it("events: by outcome, path, mapping, time and failed runs, and all of them together", async () => {
       stage.home.clock.advance(HOUR);
       const [bad, good] = [runAction(), runAction()];

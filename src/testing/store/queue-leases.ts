@@ -61,6 +61,34 @@ export function testQueueLeases(stage: Stage): void {
     });
   });
 
+  // A store that only one gateway can use has no `confirm`.
+  describe("confirm", () => {
+    const confirm = (one: Job, signal = new AbortController().signal) => stage.handle.queue.confirm?.(one, signal);
+
+    it("answers yes for a job that is held, and no for one that is not", async ({ skip }) => {
+      if (!stage.handle.queue.confirm) return skip("this store has no confirm");
+      await enqueue(["a", { key: "a" }], ["b", { key: "b" }]);
+      const [a, b] = (await fetch()) as [Job, Job];
+      expect([await confirm(a), await confirm(b), await confirm(a)]).toEqual([true, true, true]);
+      const lost: string[] = [];
+      await stage.reopen();
+      stage.handle.queue.onLost?.((held) => lost.push(held.id));
+      await stage.handle.queue.recover();
+      expect([await confirm(a), lost]).toEqual([false, ["a"]]);
+      const again = await fetch();
+      expect(ids(again)).toEqual(["a", "b"]);
+      // The old lease of a job that this process holds once more.
+      expect([await confirm(b), await confirm(again[1] as Job)]).toEqual([false, true]);
+    });
+
+    it("answers no if the signal has aborted", async ({ skip }) => {
+      if (!stage.handle.queue.confirm) return skip("this store has no confirm");
+      await enqueue(["a"]);
+      const [a] = (await fetch()) as [Job];
+      expect(await confirm(a, AbortSignal.abort())).toBe(false);
+    });
+  });
+
   describe("after a stop", () => {
     it("jobs that were under way may start again, counted, and before those behind them", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }]);

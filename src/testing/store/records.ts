@@ -17,8 +17,28 @@ import {
 } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
+const toBytes = ({ body }: { body?: Uint8Array | null } = {}): Uint8Array => body ?? new Uint8Array();
+
 /** Sessions, system events, deliveries, routes and counts. */
 export function testRecords(stage: Stage): void {
+  it("an event takes a note of what was done about it, and keeps the rest", async () => {
+    const [failed, other] = [event({ id: "e1", outcome: "failed", reason: "it was broken" }), event({ id: "e2" })];
+    for (const one of [failed, other]) await stage.handle.store.accept(one);
+    const handled = { at: START + 1, as: "discarded", reason: "not needed" } as const;
+    await stage.handle.store.commit((tx) => {
+      tx.update("event", "e1", { handled });
+      tx.update("event", "none", { handled });
+    });
+    await stage.reopen();
+    const { store } = stage.handle;
+    const { request: sent, ...kept } = failed;
+    const read = await store.get("event", "e1");
+    expect(read).toEqual({ ...kept, handled, request: { ...sent, body: expect.anything() as Uint8Array } });
+    expect(Buffer.compare(toBytes(read?.request), toBytes(sent))).toBe(0);
+    expect((await store.get("event", other.id))?.handled).toBeUndefined();
+    expect((await store.list("events", { outcome: "failed", limit: 5 })).map(({ handled: note }) => note)).toEqual([handled]);
+  });
+
   describe("sessions", () => {
     it("keep their turns in order, apart by agent and origin", async () => {
       stage.home.clock.advance(HOUR);

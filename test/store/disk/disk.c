@@ -4,7 +4,8 @@
  *   DISK_FAIL      while this file exists, a sync of a file whose name ends in "-wal" fails with EIO.
  *   DISK_LOG       this file gets a record of each operation on rouse.db and its log in DISK_FOLDER.
  * A record is an operation ('c'reate, 'w'rite, 't'runcate, 's'ync begins, 'e'nds), a file ('d'atabase, 'l'og, 'f'older),
- * 6 bytes for nothing, an offset or a size, and a length (both 8 bytes, little endian); after a write its bytes.
+ * 1 if the process's first thread did it, 5 bytes for nothing, an offset or a size, and a length (both 8 bytes, little endian);
+ * after a write its bytes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -59,7 +61,7 @@ static char kind_of(int fd) {
 }
 
 static void record(char operation, char kind, uint64_t offset, const void *bytes, uint64_t length) {
-  char head[24] = {operation, kind};
+  char head[24] = {operation, kind, syscall(SYS_gettid) == getpid()};
   memcpy(head + 8, &offset, 8);
   memcpy(head + 16, &length, 8);
   struct iovec parts[2] = {{head, sizeof head}, {(void *)bytes, bytes ? length : 0}};

@@ -2,11 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createRandom } from "../../../bench/simulate/random.ts";
 import { startProgram } from "../../e2e/program.ts";
-import { Disk, readOperations, type Loss } from "./power-loss.ts";
+import { choosePoints, createLosses, Disk, findDamage, findLost, readOperations } from "./power-loss.ts";
 import { compileShim, describeWithCompiler } from "./shim.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -17,8 +16,6 @@ const SENDERS = 4;
 const HOOKS = 4000;
 /** Points of the run, besides those around each restart of the log, at which the power fails. */
 const POINTS = 15;
-/** So many operations after the log's new header. */
-const AFTER_RESTART = [0, 1, 3, 8, 15, 25, 40];
 const SEED = 20_261_122;
 
 let dir: string;
@@ -48,24 +45,6 @@ async function sendHooks(url: string, log: string): Promise<Acknowledged[]> {
   return acknowledged;
 }
 
-/** Says what is wrong with a database that a power loss left. */
-function findDamage(file: string, acknowledged: readonly string[]): string[] {
-  const db = new DatabaseSync(file);
-  try {
-    const [{ integrity_check: integrity }] = db.prepare("PRAGMA integrity_check(1)").all() as [{ integrity_check: string }];
-    if (integrity !== "ok") return [integrity];
-    const rows = db.prepare("SELECT json_extract(actions, '$[0].runId') AS id FROM events").all() as { id: string }[];
-    const seen = new Map<string, number>();
-    for (const { id } of rows) seen.set(id, (seen.get(id) ?? 0) + 1);
-    const lost = acknowledged.filter((id) => seen.get(id) !== 1).length;
-    return lost === 0 ? [] : [`of ${acknowledged.length} acknowledged hooks ${lost} are not there, or not once`];
-  } catch (error) {
-    return [(error as Error).message];
-  } finally {
-    db.close();
-  }
-}
-
 describeWithCompiler("a power loss", () => {
   it("loses nothing that was acknowledged, whatever of the rest the disk has kept", { timeout: 600_000 }, async () => {
     const state = join(dir, ".rouse");
@@ -84,11 +63,9 @@ describeWithCompiler("a power loss", () => {
 
     const operations = readOperations(log);
     const random = createRandom(SEED).next;
-    const points = new Set(Array.from({ length: POINTS }, () => Math.floor(random() * operations.length)));
-    const restarts = operations.flatMap(({ kind, file, at }, index) => (kind === "w" && file === "l" && at === 0 ? [index] : []));
-    for (const restart of restarts) for (const n of AFTER_RESTART) points.add(restart + n);
+    const { points, restarts } = choosePoints(operations, POINTS, random);
     // The first one is that of the start.
-    expect(restarts.length).toBeGreaterThanOrEqual(3);
+    expect(restarts).toBeGreaterThanOrEqual(3);
 
     const disk = new Disk();
     const damage: string[] = [];
@@ -97,18 +74,12 @@ describeWithCompiler("a power loss", () => {
       disk.apply(operation);
       const known = points.has(index) ? acknowledged.filter(({ at }) => at <= operation.end).map(({ runId }) => runId) : [];
       if (known.length === 0) continue;
-      const cut = random();
-      const losses: Record<string, Loss> = {
-        "nothing kept": { keeps: () => false, piece: 4096 },
-        "some kept": { keeps: () => random() < 0.4, piece: 512 },
-        "most kept": { keeps: () => random() < 0.9, piece: 4096 },
-        "the last kept": { keeps: (order) => order > cut, piece: 4096 },
-      };
-      for (const [name, loss] of Object.entries(losses)) {
+      for (const [name, loss] of Object.entries(createLosses(random))) {
         const folder = join(dir, "after");
         mkdirSync(folder);
         const file = disk.lose(folder, loss);
-        if (file !== undefined) damage.push(...findDamage(file, known).map((what) => `at ${index}, ${name}: ${what}`));
+        if (file !== undefined)
+          damage.push(...findDamage(file, (db) => findLost(db, known)).map((what) => `at ${index}, ${name}: ${what}`));
         else damage.push(`at ${index}: the file is gone`);
         rmSync(folder, { recursive: true });
         checked++;

@@ -1,10 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 
 /** One operation on the files of a database, as `disk.c` records it. */
-interface Operation {
+export interface Operation {
   kind: "c" | "w" | "t" | "s" | "e";
   file: "d" | "l" | "f";
+  /** It was done by the thread that runs the event loop. */
+  isMain: boolean;
   /** The offset of a write, the size of a truncation, the descriptor of a sync. */
   at: number;
   bytes: Buffer;
@@ -26,6 +29,7 @@ export function readOperations(file: string): Operation[] {
     operations.push({
       kind,
       file: String.fromCharCode(all[at + 1] ?? 0) as Operation["file"],
+      isMain: all[at + 2] === 1,
       at: Number(all.readBigUInt64LE(at + 8)),
       bytes: all.subarray(at + HEAD, end),
       end,
@@ -70,6 +74,54 @@ export interface Loss {
   keeps(order: number): boolean;
   /** The most bytes that the disk writes at once. */
   piece: number;
+}
+
+/** Ways in which a disk loses its power. `random` gives numbers from 0 to 1. */
+export function createLosses(random: () => number): Record<string, Loss> {
+  const cut = random();
+  return {
+    "nothing kept": { keeps: () => false, piece: 4096 },
+    "some kept": { keeps: () => random() < 0.4, piece: 512 },
+    "most kept": { keeps: () => random() < 0.9, piece: 4096 },
+    "the last kept": { keeps: (order) => order > cut, piece: 4096 },
+  };
+}
+
+/** So many operations after the log's new header. */
+const AFTER_RESTART = [0, 1, 3, 8, 15, 25, 40];
+
+/** Chooses moments at which the power fails: any, and those around each restart of the log. */
+export function choosePoints(
+  operations: readonly Operation[],
+  count: number,
+  random: () => number,
+): { points: Set<number>; restarts: number } {
+  const points = new Set(Array.from({ length: count }, () => Math.floor(random() * operations.length)));
+  const restarts = operations.flatMap(({ kind, file, at }, index) => (kind === "w" && file === "l" && at === 0 ? [index] : []));
+  for (const restart of restarts) for (const n of AFTER_RESTART) points.add(restart + n);
+  return { points, restarts: restarts.length };
+}
+
+/** Says what is wrong with a database that a power loss left: of itself, and by what `look` finds in it. */
+export function findDamage(file: string, look: (db: DatabaseSync) => string[]): string[] {
+  const db = new DatabaseSync(file);
+  try {
+    const [{ integrity_check: integrity }] = db.prepare("PRAGMA integrity_check(1)").all() as [{ integrity_check: string }];
+    return integrity === "ok" ? look(db) : [integrity];
+  } catch (error) {
+    return [(error as Error).message];
+  } finally {
+    db.close();
+  }
+}
+
+/** Says what acknowledged hooks are not there once. */
+export function findLost(db: DatabaseSync, acknowledged: readonly string[]): string[] {
+  const rows = db.prepare("SELECT json_extract(actions, '$[0].runId') AS id FROM events").all() as { id: string }[];
+  const seen = new Map<string, number>();
+  for (const { id } of rows) seen.set(id, (seen.get(id) ?? 0) + 1);
+  const lost = acknowledged.filter((id) => seen.get(id) !== 1).length;
+  return lost === 0 ? [] : [`of ${acknowledged.length} acknowledged hooks ${lost} are not there, or not once`];
 }
 
 /** One file of the database on a disk that keeps nothing for certain before a sync of it has ended. */

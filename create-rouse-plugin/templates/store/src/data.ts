@@ -9,6 +9,7 @@ import {
   withRefused,
   type ApprovalRecord,
   type Collected,
+  type ConfigRecord,
   type DedupeRecord,
   type DeliveryRecord,
   type EventRecord,
@@ -30,6 +31,8 @@ import { Jobs } from "./jobs.ts";
 /** What a store holds. Each map keeps the order in which its records came. */
 export class Data {
   readonly events = new Map<string, EventRecord>();
+  /** The number of each event: later events have higher ones. */
+  readonly eventNumbers = new Map<string, number>();
   readonly runs = new Map<string, RunRecord>();
   readonly deliveries = new Map<string, DeliveryRecord>();
   readonly systemEvents = new Map<string, SystemEvent>();
@@ -42,6 +45,7 @@ export class Data {
   readonly lastRoutes = new Map<string, LastRoute>();
   readonly keys = new Map<string, DedupeRecord>();
   readonly values = new Map<string, unknown>();
+  readonly configs = new Map<string, ConfigRecord>();
   readonly jobs = new Jobs();
   #seq = 0;
 
@@ -141,8 +145,18 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         const value = copy(given);
         later(() => data.values.set(key, value));
       },
+      config({ id, content, usedAt }) {
+        later(() => {
+          const known = data.configs.get(id) ?? { id, content, number: data.nextSeq(), firstUsedAt: usedAt, lastUsedAt: usedAt };
+          data.configs.set(id, { ...known, lastUsedAt: Math.max(known.lastUsedAt, usedAt) });
+        });
+      },
     },
     update: {
+      event(id, given) {
+        const changes = copy(given);
+        later(() => change(data.events, id, changes));
+      },
       run(id, given) {
         const changes = copy(given);
         later(() => change(data.runs, id, changes));

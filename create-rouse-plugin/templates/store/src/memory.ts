@@ -57,6 +57,7 @@ function addEvent(data: Data, event: EventRecord): { kinds: Set<JobKind>; wakes:
   const kinds = new Set<JobKind>();
   const wakes = new Map<string, WakeMode>();
   data.events.set(event.id, event);
+  data.eventNumbers.set(event.id, data.nextSeq());
   for (const action of event.actions) {
     if (action.kind === "run") for (const kind of addRun(data, action, event)) kinds.add(kind);
     else {

@@ -99,6 +99,8 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
     value: async (key) => data.values.get(key),
     approval: async (id) => data.approvals.get(id),
     toolResult: async (id) => data.toolResults.get(id),
+    config: async (id) => data.configs.get(id),
+    eventNumber: async ({ id }) => (id === undefined ? [...data.eventNumbers.values()].at(-1) : data.eventNumbers.get(id)),
   },
   list: {
     async events(query) {
@@ -175,6 +177,12 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
           [query.agents?.includes(approval.agentId) === false ? "" : undefined, approval.agentId],
         ],
       })),
+    eventNumbers: async ({ after, limit }) => [...data.eventNumbers.values()].filter((number) => number > after).slice(0, limit),
+    numberedEvents: async (numbers) =>
+      [...data.eventNumbers].flatMap(([id, number]) => {
+        const event = data.events.get(id);
+        return event && numbers.includes(number) ? [{ number, event }] : [];
+      }),
     collected: async (runId) => data.collected.get(runId) ?? [],
     lastRoutes: async (agentId) =>
       [...data.lastRoutes.values()].filter((route) => route.agentId === agentId).toSorted((one, other) => other.at - one.at),

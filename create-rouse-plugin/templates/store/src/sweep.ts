@@ -1,5 +1,6 @@
 import {
   AHEAD_MS,
+  getUnusedBefore,
   redactActions,
   redactApproval,
   redactDebug,
@@ -117,6 +118,12 @@ export function getOldestBody(data: Data, now: Ms): Ms | undefined {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
+/** Deletes the configs that are in use no more and of which no event is kept. */
+function dropConfigs(data: Data, before: Ms): number {
+  const named = new Set([...data.events.values()].map(({ config }) => config));
+  return deleteAll(data.configs, ({ id, lastUsedAt }) => lastUsedAt < before && !named.has(id));
+}
+
 /** Deletes what retention lets go of. Returns how many records went or were changed. */
 export function sweep(data: Data, now: Ms, keep: Retention): number {
   const ended = (before: Ms) => (record: { createdAt: Ms; endedAt?: Ms }) =>
@@ -128,13 +135,17 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
   const changed =
     dropBodies(data, now - keep.bodies, unfinished, keep.bodies === 0) +
     (keep.bodies === 0 ? redactUsed(data) : 0) +
-    deleteAll(data.events, ({ id, receivedAt }) => receivedAt < now - keep.events && !unfinished.has(id)) +
+    deleteAll(
+      data.events,
+      ({ id, receivedAt }) => receivedAt < now - keep.events && !unfinished.has(id) && (data.eventNumbers.delete(id), true),
+    ) +
     deleteAll(data.runs, ended(now - keep.runs)) +
     deleteAll(data.systemEvents, ({ at, state }) => at < now - keep.events && state !== "queued") +
     deleteAll(data.deliveries, ended(now - keep.deliveries)) +
     deleteAll(data.sessions, (session, id) => isUnused(session) && (data.turns.delete(id), true)) +
     trimSessions(data, keep.sessionTurns) +
-    deleteAll(data.keys, ({ expiresAt }) => expiresAt <= now);
+    deleteAll(data.keys, ({ expiresAt }) => expiresAt <= now) +
+    dropConfigs(data, getUnusedBefore(now, keep.events));
   dropParts(data);
   return changed;
 }

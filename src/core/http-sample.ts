@@ -1,7 +1,16 @@
-import type { PresetSample } from "./preset.ts";
-
 /** A recorded request with what a preset makes of it. */
-export interface HttpSample extends PresetSample {
+export interface HttpSample {
+  name: string;
+  /** As it is posted. */
+  body: string;
+  expect: {
+    /** The mapping that takes it. */
+    mapping: string;
+    /** The session of the run; `null` if it does not matter. */
+    sessionKey: string | null;
+    /** Words that the agent is given. */
+    text: readonly string[];
+  };
   headers: Record<string, string>;
   /** The path after `/hooks/`. */
   path: string;

@@ -1,0 +1,161 @@
+import { withSnapshot } from "../gateway/snapshot.ts";
+import { renderIssue } from "../config/issues.ts";
+import { createLanding, type Landing, type LandingCheck } from "../workbench/landing.ts";
+import type { Landed } from "../workbench/landing-write.ts";
+import { CONFIRMATION_NAMES, CONFIRMATIONS, renderOpenConfirmations, type Confirmation } from "../workbench/confirmation-names.ts";
+import type { MappingChange } from "../workbench/planned-change.ts";
+import { RouseError } from "../core/errors.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import type { StoreReader } from "../store/types.ts";
+import { withFiles, withReader } from "./offline.ts";
+import { printReport } from "./print-what-if.ts";
+import { connectLive, read, type GatewayConnection } from "./connect.ts";
+import { usage } from "./failure.ts";
+import { loadForDrafts, toFiles, toPlaces } from "./checked-drafts.ts";
+import { EXIT, printExact, type CliIo } from "./io.ts";
+import type { CommonOptions } from "./options.ts";
+import { printAnsweredBy, printJson } from "./print.ts";
+import { cell, printable } from "./text.ts";
+
+export interface LandOptions extends CommonOptions {
+  yes?: boolean;
+  confirm?: string;
+  patch?: boolean;
+}
+
+type ListedVersion = Pick<Awaited<ReturnType<Landing["versions"]>>[number], "id" | "at" | "what" | "file">;
+
+/** Where a change is made: in the gateway that runs, or in this process if none runs. */
+interface ChangeClient {
+  check(change: MappingChange): Promise<LandingCheck>;
+  land: Landing["land"];
+  versions(): Promise<ListedVersion[]>;
+}
+
+function inGateway({ api }: GatewayConnection): ChangeClient {
+  return {
+    check: async (change) => (await read(api.changes.check.$post({ json: { change } }))).check,
+    land: async (change, { base, confirm }) =>
+      (await read(api.changes.$post({ json: { change, base, ...(confirm && { confirm: [...confirm] }) } }))).result,
+    versions: async () => (await read(api.changes.$get())).versions,
+  };
+}
+
+/** Reads the store of a config beside whatever uses it; null if nothing is stored yet, or the config has problems. */
+async function withStore<T>({ file }: LoadedConfig, io: CliIo, use: (store: StoreReader) => Promise<T>): Promise<T | null> {
+  let isOpen = false;
+  try {
+    return await withFiles({ config: file }, io, (today) =>
+      withReader(today, io, (store) => {
+        isOpen = true;
+        return use(store);
+      }),
+    );
+  } catch (error) {
+    if (isOpen || !(error instanceof RouseError)) throw error;
+    return null;
+  }
+}
+
+async function inProcess(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
+  const loaded = await loadForDrafts(options, io);
+  const files = toFiles(loaded, io);
+  return createLanding({
+    places: () => ({ ...toPlaces(loaded), configFile: loaded.file, stateDir: loaded.stateDir }),
+    snapshot: () => undefined,
+    withCandidate: (texts, use) =>
+      withSnapshot({ ...files, texts }, (result) => use(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result)),
+    withStore: (use) => withStore(loaded, io, use),
+    findObstacle: async () => undefined,
+    now: io.now,
+  });
+}
+
+/** Opens what makes changes. Both ways do the same; only a gateway that runs takes the change into use. */
+export async function openChanges(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
+  const live = await connectLive(options, io);
+  if (!live) return inProcess(options, io);
+  if (live.config !== undefined) printAnsweredBy(io, live.config, "the running gateway", options.json === true);
+  return inGateway(live);
+}
+
+function printTests({ passed, failed, issues }: NonNullable<LandingCheck["tests"]>, io: CliIo): void {
+  for (const issue of issues) io.out(`\nnot a test: ${printable(renderIssue(issue, io.cwd))}\n`);
+  if (passed + failed.length === 0) return;
+  io.out(`\ntests: ${passed} pass, ${failed.length} fail\n`);
+  for (const { name, differences } of failed) io.out(`  ${cell(name)}: ${differences.map(({ field }) => field).join(", ")}\n`);
+}
+
+/** Prints what a change would do: to standard error if the change comes as a patch, which has standard output for itself. */
+function printCheck(check: LandingCheck, given: CliIo): void {
+  const io = check.obstacle === null ? given : { ...given, out: given.err };
+  io.out(`${check.diff === "" ? "the files have this change already\n" : printable(check.diff)}\n`);
+  if (check.replaces.length > 0) io.out(`replaces: ${check.replaces.join(", ")}\n`);
+  if (check.whatIf) printReport(check.whatIf, undefined, io);
+  if (check.tests) printTests(check.tests, io);
+  for (const issue of check.problems) io.out(`problem: ${printable(renderIssue(issue, io.cwd))}\n`);
+  for (const issue of check.warnings) io.out(`warning: ${printable(renderIssue(issue, io.cwd))}\n`);
+}
+
+const isConfirmation = (name: string): name is Confirmation => Object.hasOwn(CONFIRMATIONS, name);
+
+function readConfirmations(text: string): Confirmation[] {
+  return text.split(",").map((part) => {
+    const name = part.trim();
+    if (isConfirmation(name)) return name;
+    throw usage(`--confirm ${name}: the names are ${CONFIRMATION_NAMES.join(", ")}`);
+  });
+}
+
+async function askConfirmations(check: LandingCheck, given: Confirmation[], io: CliIo): Promise<Confirmation[]> {
+  const open = check.confirm.filter((name) => !given.includes(name));
+  if (open.length === 0) return given;
+  const { prompts } = io;
+  if (!prompts) throw usage(renderOpenConfirmations(open, given));
+  for (const name of open) {
+    const what = name === "failing-tests" ? "Tests fail with the change" : `The change sets ${name}`;
+    const typed = await prompts.text({ message: `${what}. Type "${name}" to confirm` });
+    if (typed.trim() !== name) throw usage("stopped; nothing was written");
+  }
+  return [...given, ...open];
+}
+
+async function askAgreement(options: LandOptions, io: CliIo): Promise<void> {
+  if (options.yes) return;
+  if (!io.prompts) throw usage("nothing was written: read the change above, and add --yes");
+  const choices = [
+    { value: "yes", label: "Write it" },
+    { value: "no", label: "Stop" },
+  ];
+  if ((await io.prompts.select({ message: "Make this change?", options: choices })) !== "yes") throw usage("stopped; nothing was written");
+}
+
+function printLanded(result: Landed, done: string, io: CliIo): void {
+  if (result.landed) {
+    io.out(`\n${done}: ${result.file}${result.inUse ? ", in use" : ""}\n`);
+    return;
+  }
+  io.err(`nothing was written: ${result.reason}\nThe change as a patch, for \`git apply\`:\n\n`);
+  printExact(io, result.patch);
+}
+
+/** Shows a change, asks, and makes it. `done`: what is printed when it has been made. */
+export async function makeChange(change: MappingChange, done: string, options: LandOptions, io: CliIo): Promise<void> {
+  const given = options.confirm === undefined ? [] : readConfirmations(options.confirm);
+  const changes = await openChanges(options, io);
+  const check = await changes.check(change);
+  if (options.patch) return printExact(io, check.diff);
+  if (!options.json) printCheck(check, io);
+  if (check.problems.length > 0) {
+    if (options.json) {
+      io.exitCode = EXIT.failure;
+      return printJson(io, { check });
+    }
+    throw new RouseError({ code: "not_landed", message: "the change has problems, so nothing was written" });
+  }
+  const confirm = await askConfirmations(check, given, io);
+  if (check.obstacle === null) await askAgreement(options, io);
+  const result = await changes.land(change, { base: check.base, confirm });
+  if (options.json) return printJson(io, { check, result });
+  printLanded(result, done, io);
+}

@@ -1,0 +1,204 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Command } from "commander";
+import type { BulkReplay, ReplayLine } from "../admin/bulk-replay.ts";
+import { bodyGone } from "../core/body-gone.ts";
+import { OUTCOMES } from "../core/outcomes.ts";
+import type { ReplayResult } from "../intake/types.ts";
+import { connected, read, readLines, withId, type GatewayConnection } from "./connect.ts";
+import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { OUTCOME_OPTION, reading } from "./options.ts";
+import { printJson } from "./print.ts";
+import { createProgress, type ProgressLine } from "./progress.ts";
+import type { ReplayFilters } from "./replay-dry-run.ts";
+import { readSince } from "./since.ts";
+import { cell } from "./text.ts";
+
+interface ReplayOptions extends ReplayFilters {
+  rate?: string;
+  action?: string;
+  edit?: boolean;
+  yes?: boolean;
+  dryRun?: boolean;
+}
+
+const FILTERS = ["path", "mapping", "outcome", "since", "until", "limit"] as const;
+const SECONDS = { s: 1, m: 60, h: 3600 };
+
+/** Which events are meant; undefined if one is named. */
+export function getSelection({ failed, unmatched, ...options }: ReplayFilters): BulkReplay["select"] | undefined {
+  if (failed) return "failed";
+  if (unmatched) return "unmatched";
+  return FILTERS.some((name) => options[name] !== undefined) ? "all" : undefined;
+}
+
+function readCount(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw usage(`--${name} ${text}: write a number from 1`);
+  return Number(text);
+}
+
+/** Reads `5/s`, `30/m` or `100/h` as a number for a second. */
+function readRate(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, count, unit = "s"] = /^(\d+(?:\.\d+)?)(?:\/([smh]))?$/.exec(text.trim()) ?? [];
+  if (count === undefined || Number(count) === 0)
+    throw usage(`--rate ${text}: write how many in a second, a minute or an hour, such as 5/s`);
+  return Number(count) / SECONDS[unit as keyof typeof SECONDS];
+}
+
+function printReplayed(result: ReplayResult, io: CliIo): void {
+  const into = result.newEventId === undefined ? "" : ` → ${result.newEventId}`;
+  const { eventId, outcome, mapping, reason } = result;
+  io.out(`${[`${eventId}${into}`, outcome, mapping, reason && cell(reason)].filter((part) => part !== undefined).join("  ")}\n`);
+  for (const action of result.actions)
+    io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
+}
+
+/** Opens a text in the user's editor, and returns it as it was saved. */
+async function editText(bytes: Buffer, name: string, io: CliIo): Promise<Buffer> {
+  const editor = io.env["VISUAL"] || io.env["EDITOR"] || "vi";
+  const folder = await mkdtemp(join(tmpdir(), "rouse-edit-"));
+  try {
+    const file = join(folder, name);
+    // A body may hold what other users of the machine must not read.
+    await writeFile(file, bytes, { mode: 0o600 });
+    const child = spawn("sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit", env: { ...process.env, ...io.env } });
+    const [code] = (await once(child, "exit")) as [number | null];
+    if (code !== 0) throw usage(`the editor \`${editor}\` ended with ${code ?? "a signal"}; nothing was replayed`);
+    return await readFile(file);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The body of an event as the user has edited it, in base64; undefined if it was not changed. */
+async function editBody(id: string, to: GatewayConnection, io: CliIo): Promise<string | undefined> {
+  const { event } = await read(to.api.events[":id"].$get(withId(id)));
+  const { body, encoding, contentType } = event.request;
+  if (body === null) throw bodyGone();
+  const before = Buffer.from(body, encoding);
+  const after = await editText(before, contentType?.includes("json") === true ? "body.json" : "body.txt", io);
+  return after.equals(before) ? undefined : after.toString("base64");
+}
+
+async function replayOne(name: string, to: GatewayConnection, options: ReplayOptions, io: CliIo): Promise<void> {
+  const id = await resolveId(to, "events", name);
+  const body = options.edit ? await editBody(id, to, io) : undefined;
+  if (options.edit && body === undefined) return io.err("the body was not changed; nothing was replayed\n");
+  const json = { dryRun: options.dryRun === true, action: readCount("action", options.action), body };
+  const answer = await read(to.api.events[":id"].replay.$post({ ...withId(id), json }));
+  if (options.json) printJson(io, answer);
+  else printReplayed(answer.result, io);
+  if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
+}
+
+/** The last line of a bulk replay: `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
+function replaySum(end: { replayed: number; failed: number }, outcomes: ReadonlyMap<string, number>): string {
+  const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
+  const sum = `${end.replayed} replayed${counts === "" ? "" : `: ${counts}`}`;
+  return end.failed > 0 ? `${sum}; ${end.failed} could not be replayed` : sum;
+}
+
+/** Follows a bulk replay: the bar on a terminal, a line for each event, the sum at the end. */
+async function replayAll(chosen: Omit<BulkReplay, "dryRun">, to: GatewayConnection, options: ReplayOptions, io: CliIo): Promise<void> {
+  const all: ReplayLine[] = [];
+  let progress: ProgressLine | undefined;
+  let done = 0;
+  const outcomes = new Map<string, number>();
+  const json = { ...chosen, since: options.since, until: options.until, dryRun: false };
+  for await (const line of readLines<ReplayLine>(to.api.events.replay.$post({ json }))) {
+    if (options.json) all.push(line);
+    if (line.type === "total") progress = createProgress(io, "replaying", line.total);
+    if (line.type === "result") {
+      done++;
+      // The bar goes away before a line is printed, so that they never share one.
+      progress?.end();
+      if (line.ok) outcomes.set(line.result.outcome, (outcomes.get(line.result.outcome) ?? 0) + 1);
+      if (!options.json && line.ok) printReplayed(line.result, io);
+      if (!options.json && !line.ok) io.out(`${line.eventId}  not replayed: ${cell(line.failure.message)}\n`);
+      progress?.update(done);
+    }
+    if (line.type === "end") {
+      progress?.end();
+      if (line.failed > 0) io.exitCode = EXIT.failure;
+      if (!options.json) io.out(`${replaySum(line, outcomes)}\n`);
+    }
+  }
+  if (options.json) printJson(io, { lines: all });
+}
+
+function checkOne(options: ReplayOptions): void {
+  for (const name of [...FILTERS, "rate"] as const)
+    if (options[name] !== undefined) throw usage(`--${name} chooses several events: leave the event's id out`);
+}
+
+function checkMany(select: BulkReplay["select"], { action, edit, outcome, yes, dryRun }: ReplayOptions): void {
+  if (action !== undefined || edit) throw usage(`--${edit ? "edit" : "action"} goes with one event`);
+  if (select !== "all" && outcome !== undefined) throw usage(`--outcome does not go with --${select}`);
+  const doesWorkTwice = select === "all" && (outcome === undefined || outcome === "accepted");
+  if (doesWorkTwice && !yes && !dryRun)
+    throw usage("accepted events would do their work a second time: choose others with --outcome, try it with --dry-run, or add --yes");
+}
+
+/** Reads what chooses several events, whatever is done with them. */
+function readFilters({ path, mapping, ...options }: ReplayOptions, io: CliIo): Pick<BulkReplay, (typeof FILTERS)[number]> {
+  const [since, until] = (["since", "until"] as const).map((name) => {
+    const text = options[name];
+    return text === undefined ? undefined : readSince(text, io, name);
+  });
+  if (since !== undefined && until !== undefined && since >= until)
+    throw usage(`--since ${options.since} is not before --until ${options.until}: no event lies between them`);
+  const outcome = OUTCOMES.find((known) => known === options.outcome);
+  if (options.outcome !== undefined && outcome === undefined) throw usage(`--outcome ${options.outcome}: write ${OUTCOMES.join(", ")}`);
+  return { path, mapping, outcome, since, until, limit: readCount("limit", options.limit) };
+}
+
+async function replay(id: string | undefined, options: ReplayOptions, io: CliIo): Promise<void> {
+  if (id !== undefined && (options.failed || options.unmatched)) throw usage("name one event, or use --failed or --unmatched");
+  if (options.failed && options.unmatched) throw usage("use --failed or --unmatched");
+  const select = getSelection(options);
+  if (id !== undefined) {
+    checkOne(options);
+    return connected(options, io, (to) => replayOne(id, to, options, io));
+  }
+  if (select === undefined) throw usage("name one event, or choose several with --failed, --unmatched, --outcome, --path or --since");
+  checkMany(select, options);
+  const chosen = { select, ...readFilters(options, io), perSecond: readRate(options.rate) };
+  if (options.dryRun) {
+    const { dryRunReplay } = await import("./replay-dry-run.ts");
+    return dryRunReplay({ ...chosen, dryRun: true }, options, io);
+  }
+  await connected(options, io, (to) => replayAll(chosen, to, options, io));
+}
+
+/** Adds `rouse events replay`. */
+export function registerReplay(events: Command, io: CliIo): void {
+  reading(
+    events
+      .command("replay [event]")
+      .description("replay events with the current mappings")
+      .option("--failed", "all that failed: of those with runs, only the failed runs start again")
+      .option("--unmatched", "all that no mapping matched")
+      .option(...OUTCOME_OPTION)
+      .option("--path <path>", "only those of this hook path")
+      .option("--mapping <id>", "only those that this mapping took")
+      .option("--since <time>", 'only newer ones: an age such as "2h", or a date')
+      .option("--until <time>", "only older ones")
+      .option("--limit <n>", "at most so many, the newest")
+      .option("--rate <n>", "how many in a second, a minute or an hour, such as 5/s")
+      .option("--action <n>", "only this action of one event, by its number from 1")
+      .option("--edit", "open the body of one event in $VISUAL or $EDITOR, and replay it as saved")
+      .option("--yes", "replay accepted events, too: they do their work a second time")
+      .option("--dry-run", "only say what would be done; for several events in groups"),
+    "rouse events replay evt_… --dry-run",
+    "rouse events replay evt_… --edit",
+    "rouse events replay --unmatched --since 1d",
+    "rouse events replay --outcome rejected --path shop --rate 5/s",
+  ).action((id: string | undefined, options: ReplayOptions) => replay(id, options, io));
+}

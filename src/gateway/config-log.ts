@@ -1,0 +1,65 @@
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { USE_NOTED_MS, type DecidingConfig, type Store } from "../store/types.ts";
+
+export interface ConfigLogDeps {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  snapshot(): Snapshot;
+}
+
+/** Keeps in the store what events are decided by. */
+export interface ConfigLog {
+  /** The same store, in which each event finds its config recorded. */
+  store: Store;
+  /** Notes that this gateway uses the current config, and until when it has used the one before. */
+  use(): Promise<void>;
+  /** Since when this gateway has been using the current config, which is recorded; undefined in one that was not started. */
+  since(): Promise<number | undefined>;
+  /** Notes the use from time to time. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Creates what records configs. Events are accepted also if a config cannot be recorded: the next note tries it again. */
+export function createConfigLog({ store, clock, log, snapshot }: ConfigLogDeps): ConfigLog {
+  const recorded = new Set<string>();
+  let used = snapshot();
+  let since: number | undefined;
+  let last = Promise.resolve();
+  const write = async (...configs: (DecidingConfig | undefined)[]): Promise<void> => {
+    const known = configs.filter((config) => config !== undefined);
+    for (const { id } of known) recorded.add(id);
+    await store
+      .commit((tx) => {
+        for (const config of known) tx.set("config", { ...config, usedAt: clock.now() });
+      })
+      .catch((error: unknown) =>
+        log.warn({ err: safeError(error) }, "the config could not be recorded for explanations; it is tried again"),
+      );
+  };
+  return {
+    store: {
+      ...store,
+      accept(event, keys, fencingToken) {
+        if (event.config === undefined || recorded.has(event.config)) return store.accept(event, keys, fencingToken);
+        return write(snapshot().decidingConfig()).then(() => store.accept(event, keys, fencingToken));
+      },
+    },
+    since: () => last.then(() => since),
+    use() {
+      const before = used;
+      used = snapshot();
+      since = clock.now();
+      return (last = write(before.decidingConfig(), used.decidingConfig()));
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(USE_NOTED_MS, signal);
+        if (!signal.aborted) await write(used.decidingConfig());
+      }
+    },
+  };
+}

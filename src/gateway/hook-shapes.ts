@@ -1,0 +1,77 @@
+import type { AdminDeps } from "../admin/types.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError, type Issue } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { Held, Ms, Store } from "../store/types.ts";
+import { findBodyChanges } from "../workbench/body-changes.ts";
+import { readFacts, updateShapes } from "../workbench/kept-shapes.ts";
+import { lintRecorded } from "../workbench/lint-recorded.ts";
+
+const UPDATE_MS = 120_000;
+const MIN_UPDATE_MS = 5000;
+
+/** What a gateway learns from the hooks that it has recorded. */
+export interface HookShapes {
+  /** Warnings about mappings that were found last. */
+  warnings(): readonly Issue[];
+  recorded: AdminDeps["recorded"];
+  /** Counts new bodies, once or from time to time for as long as the lease is held. Does not throw. */
+  count(held: Held): Promise<void>;
+  countRegularly(held: Held): Promise<void>;
+  /** Looks for warnings again, and logs those that are new. Never throws. */
+  refresh(): Promise<void>;
+}
+
+interface ShapesOptions {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  snapshot(): Snapshot;
+}
+
+/** Bodies are counted before retention takes them. */
+const getInterval = (retention: Ms): Ms => (retention === 0 ? UPDATE_MS : Math.max(MIN_UPDATE_MS, Math.min(UPDATE_MS, retention / 2)));
+
+/** Makes what counts the fields of bodies beside the answers, and compares mappings with them. */
+export function createHookShapes({ store, clock, log, snapshot }: ShapesOptions): HookShapes {
+  let warnings: readonly Issue[] = [];
+  const recorded: HookShapes["recorded"] = async () => {
+    const { mappings, budgets } = snapshot();
+    const paths = mappings.paths.map(({ path }) => path);
+    const facts = await readFacts((key) => store.get("value", key), paths, clock.now());
+    return {
+      warnings: lintRecorded(mappings.configs, budgets, facts),
+      bodyChanges: findBodyChanges(mappings.configs, facts.shapes),
+    };
+  };
+  const refresh = async (): Promise<void> => {
+    try {
+      const known = new Set(warnings.map(({ path, message }) => `${path}\n${message}`));
+      ({ warnings } = await recorded());
+      for (const { path, message } of warnings) if (!known.has(`${path}\n${message}`)) log.warn({ path }, message);
+    } catch (error) {
+      log.warn({ err: safeError(error) }, "mappings could not be compared with recorded hooks");
+    }
+  };
+  const count = async ({ fencingToken }: Held): Promise<void> => {
+    try {
+      if (await updateShapes(store, snapshot(), clock.now(), fencingToken)) await refresh();
+    } catch (error) {
+      log.warn({ err: safeError(error) }, "the fields of new bodies could not be counted; it is tried again");
+    }
+  };
+  return {
+    warnings: () => warnings,
+    recorded,
+    refresh,
+    count,
+    async countRegularly(held) {
+      for (;;) {
+        await clock.sleep(getInterval(snapshot().config.hooks.retention), held.signal);
+        if (held.signal.aborted) return;
+        await count(held);
+      }
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { createTransformPool } from "../mapping/transform-pool.ts";
+import { createLanding, type LandingDeps } from "../workbench/landing.ts";
+import { createProposals } from "../workbench/proposals.ts";
+import { createTrials, type TrialDeps } from "../workbench/trials.ts";
+import type { Workbench } from "../workbench/types.ts";
+import type { Resources } from "./resources.ts";
+import { createWhatIf } from "./what-if-service.ts";
+
+/** Says which gateways of a cluster do not use this gateway's config, so that a change of its files would be one gateway's alone. */
+async function findOtherConfigs({ cluster, snapshot }: Resources): Promise<string | undefined> {
+  if (!cluster.shared) return undefined;
+  const own = snapshot().clusterHash;
+  const others = (await cluster.list()).filter(({ self, alive, info }) => !self && alive && info && info.snapshot !== own);
+  if (others.length === 0) return undefined;
+  const names = others.map(({ id, info }) => info?.host ?? id).join(", ");
+  return `other gateways of the same database have another config (${names}): change the files of all of them`;
+}
+
+/** Creates what operators work on mappings with. Trials end with the gateway. */
+export function createWorkbench(resources: Resources): Workbench {
+  const { clock, log, options, reloader, snapshot, swapped, opened, build: buildFiles } = resources;
+  const places: LandingDeps["places"] = () => ({
+    mappingsDir: snapshot().config.hooks.mappingsDir,
+    configFile: snapshot().configFile,
+    stateDir: resources.stateDir,
+  });
+  const whatIf = createWhatIf(resources);
+  const changes: LandingDeps & { snapshot: typeof snapshot } = {
+    places,
+    ...(whatIf.isAvailable && { examine: whatIf.examine }),
+    snapshot,
+    async withCandidate(texts, use) {
+      const built = await buildFiles({ texts });
+      try {
+        return await use(built.ok ? { ok: true, snapshot: built.loaded.snapshot } : built);
+      } finally {
+        if (built.ok) await built.loaded.dispose();
+      }
+    },
+    withStore: (use) => use(resources.store),
+    reload: reloader.reload,
+    findObstacle: () => findOtherConfigs(resources),
+    now: clock.now,
+  };
+  const landing = createLanding(changes);
+  const proposals = createProposals({ ...changes, getEvent: (id) => resources.store.get("event", id), log });
+  const build: TrialDeps["build"] = async (texts) => {
+    const pool = createTransformPool({ log, env: options.env });
+    const built = await buildFiles({ texts, pool });
+    if (!built.ok) {
+      await pool.close();
+      return built;
+    }
+    const { snapshot: made, dispose } = built.loaded;
+    return { ok: true, snapshot: made, dispose: async () => void (await Promise.all([dispose(), pool.close()])) };
+  };
+  const trials = createTrials({ places, build, clock, log });
+  opened.defer(() => trials.close());
+  swapped.push(() => trials.refresh());
+  return { landing, proposals, trials, whatIf };
+}

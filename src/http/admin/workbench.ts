@@ -1,0 +1,80 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import type { AdminDeps } from "../../admin/types.ts";
+import { RouseError } from "../../core/errors.ts";
+import { CONFIRMATION_NAMES } from "../../workbench/confirmation-names.ts";
+import { MAX_EVENTS as MAX_SAMPLES } from "../../workbench/proposal-samples.ts";
+import { MAX_SAID } from "../../workbench/proposals.ts";
+import { DEFAULT_LAST } from "../../workbench/selection.ts";
+import type { Workbench } from "../../workbench/types.ts";
+import { answerLines, jsonAnswer } from "./answer.ts";
+import { jsonBody, since } from "./query.ts";
+
+const text = z.string().min(1);
+const replace = z.strictObject({ kind: z.literal("replace"), mapping: text, text });
+const add = z.strictObject({ kind: z.literal("add"), text, file: text.optional() });
+const draft = z.strictObject({ kind: z.literal("draft"), name: text, into: text.optional() });
+const change = z.discriminatedUnion("kind", [replace, add, draft, z.strictObject({ kind: z.literal("undo") })]);
+/** What is only compared may also be the whole text of a mapping file. */
+const proposed = z.discriminatedUnion("kind", [replace, add, draft, z.strictObject({ kind: z.literal("file"), file: text, text })]);
+const MAX_EVENTS = 100_000;
+const MAX_IDS = 500;
+const checked = z.strictObject({ change });
+const landed = z.strictObject({ change, base: text.optional(), confirm: z.array(z.enum(CONFIRMATION_NAMES)).optional() });
+
+const proposal = z.strictObject({
+  name: text.optional(),
+  fix: text.optional(),
+  events: z.array(text).min(1).max(MAX_SAMPLES),
+  say: text.max(MAX_SAID).optional(),
+  model: z.union([text, z.literal(false)]).optional(),
+  agent: text.optional(),
+  deliver: z.union([z.literal(false), z.strictObject({ channel: text, to: text.optional() })]).optional(),
+});
+
+/** `/changes`: changes of live mappings, which are checked, shown and then written into the user's files. */
+export function changeRoutes({ landing }: Workbench) {
+  return new Hono()
+    .get("/", async (c) => {
+      const versions = await landing.versions();
+      return jsonAnswer(c, { versions: versions.map(({ id, at, what, file }) => ({ id, at, what, file })) });
+    })
+    .post("/check", jsonBody(checked), async (c) => jsonAnswer(c, { check: await landing.check(c.req.valid("json").change) }))
+    .post("/", jsonBody(landed), async (c) => {
+      const { change: wanted, ...options } = c.req.valid("json");
+      return jsonAnswer(c, { result: await landing.land(wanted, options) });
+    });
+}
+
+/** `/trials`: drafts that are evaluated beside live traffic. */
+export function trialRoutes({ trials }: Workbench) {
+  return new Hono()
+    .get("/", (c) => jsonAnswer(c, { trials: trials.list() }))
+    .post("/:draft", async (c) => jsonAnswer(c, { trial: await trials.start(c.req.param("draft")) }))
+    .delete("/:draft", async (c) => jsonAnswer(c, { trial: await trials.stop(c.req.param("draft")) }));
+}
+
+/** `/what-if`: what a change of the mappings would do with recorded events, one JSON document a line. */
+export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Workbench) {
+  const asked = z.strictObject({
+    change: proposed,
+    since: since(clock).optional(),
+    last: z.int().min(1).max(MAX_EVENTS).default(DEFAULT_LAST),
+    events: z.array(text).min(1).max(MAX_IDS).optional(),
+    path: text.optional(),
+    client: text.max(100).optional(),
+  });
+  return new Hono().post("/", jsonBody(asked), async (c) => {
+    const { change: wanted, client, ...selection } = c.req.valid("json");
+    if (selection.events && (selection.since !== undefined || selection.path !== undefined))
+      throw new RouseError({ code: "usage", message: "`events` names the events: leave `since` and `path` out" });
+    return answerLines(c, await whatIf.compare({ change: wanted, client, selection }, c.req.raw.signal));
+  });
+}
+
+/** `/proposals`: drafts that are made from recorded events. The answer has one line a step, and the draft in the last one. */
+export function proposalRoutes({ proposals }: Workbench) {
+  return new Hono()
+    .post("/check", jsonBody(proposal), async (c) => jsonAnswer(c, { plan: await proposals.check(c.req.valid("json")) }))
+    .post("/", jsonBody(proposal), async (c) => answerLines(c, await proposals.propose(c.req.valid("json"), c.req.raw.signal)));
+}

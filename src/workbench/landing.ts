@@ -1,0 +1,160 @@
+import { createHash } from "node:crypto";
+import { RouseError, type Issue } from "../core/errors.ts";
+import type { FileTexts } from "../core/files.ts";
+import { renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
+import { findConfirmations } from "./confirmations.ts";
+import type { FileChange } from "./drafts.ts";
+import { compareEvents, runTests, type ComparisonDeps, type TestSummary } from "./landing-checks.ts";
+import { finish, refuseStale, renderPatch, writeChange, type Landed, type WriteDeps } from "./landing-write.ts";
+import { planChange, type MappingChange, type PlannedChange } from "./planned-change.ts";
+import type { WhatIfReport } from "./what-if.ts";
+import { findWriteProblem, listVersions, readNow, type Version } from "./versions.ts";
+
+/** What a change of the user's files needs of the gateway that uses them, or of the command line if none runs. */
+export interface LandingDeps extends WriteDeps {
+  /** Examines a change in a process of its own, so that hooks do not wait for it. Absent, or undefined: it is done in this process. */
+  examine?: (wanted: MappingChange) => Promise<ExaminedChange | undefined>;
+}
+
+/** What a change would do, before it is landed. */
+export interface LandingCheck {
+  file: string;
+  /** Identifies the file that the change is for, and what it becomes. */
+  base: string;
+  /** The change, for `git apply`; empty if the files have it already. */
+  diff: string;
+  problems: Issue[];
+  warnings: Issue[];
+  /** What has to be confirmed by name. */
+  confirm: Confirmation[];
+  /** The ids of live mappings that are replaced. */
+  replaces: string[];
+  /** What the tests of `hooks.testsDir` say with the change; null if the config has problems with it. */
+  tests: TestSummary | null;
+  /** What would change for the last 1,000 events; null if there is no store, or one of the configs has problems. */
+  whatIf: WhatIfReport | null;
+  /** Why the file cannot be written here; null if it can. */
+  obstacle: string | null;
+}
+
+/** A change as it was planned, and what it would do wherever its file is. */
+export interface ExaminedChange {
+  change: FileChange;
+  found: Omit<LandingCheck, "obstacle">;
+}
+
+/** How a change was agreed to. */
+export interface LandingOptions {
+  /** The base of the check that was shown. Undefined: the files as they are now. */
+  base?: string | undefined;
+  /** What is confirmed by name. */
+  confirm?: readonly Confirmation[] | undefined;
+}
+
+const identify = ({ before, after }: FileChange): string =>
+  createHash("sha256")
+    .update(JSON.stringify([before, after]))
+    .digest("hex");
+
+const toTexts = ({ file, after }: FileChange): FileTexts => new Map([[file, after]]);
+
+const findReason = async ({ file }: FileChange, deps: LandingDeps): Promise<string | undefined> =>
+  (await deps.findObstacle()) ?? (await findWriteProblem(file));
+
+type ExamineDeps = ComparisonDeps & Pick<LandingDeps, "places">;
+
+const plan = (wanted: MappingChange, deps: ExamineDeps): Promise<PlannedChange> => planChange(wanted, deps.snapshot(), deps.places());
+
+/**
+ * Says what a change would do: its diff, its problems, its tests, and what it changes for the last events. Writes nothing.
+ * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all.
+ */
+export async function examineChange(wanted: MappingChange, deps: ExamineDeps): Promise<ExaminedChange> {
+  const planned = await plan(wanted, deps);
+  const { change, home, replaces, draft } = planned;
+  const found = await deps.withCandidate(toTexts(change), async (candidate) =>
+    candidate.ok
+      ? {
+          problems: [],
+          warnings: [...candidate.snapshot.warnings],
+          tests: await runTests(candidate.snapshot, draft?.name),
+          whatIf: await compareEvents(candidate.snapshot, deps),
+        }
+      : { problems: candidate.issues, warnings: [], tests: null, whatIf: null },
+  );
+  const shown = { file: change.file, base: identify(change), diff: renderPatch(planned, deps) };
+  return { change, found: { ...shown, ...found, confirm: findConfirmations(change, home, found.tests), replaces } };
+}
+
+/** Builds the snapshot of a change, and makes sure of what is confirmed. Returns the snapshot's hash. */
+function buildConfirmed({ change, home, draft }: PlannedChange, confirm: readonly Confirmation[], deps: LandingDeps): Promise<string> {
+  return deps.withCandidate(toTexts(change), async (candidate) => {
+    if (!candidate.ok)
+      throw new RouseError({ code: "config_invalid", message: "the change has problems; nothing was written", issues: candidate.issues });
+    const tests = confirm.includes("failing-tests") ? null : await runTests(candidate.snapshot, draft?.name);
+    const open = findConfirmations(change, home, tests).filter((name) => !confirm.includes(name));
+    if (open.length === 0) return candidate.snapshot.hash;
+    throw new RouseError({ code: "not_confirmed", message: renderOpenConfirmations(open, confirm) });
+  });
+}
+
+async function land(
+  wanted: MappingChange,
+  options: LandingOptions,
+  shown: ReadonlyMap<string, string | null>,
+  deps: LandingDeps,
+): Promise<Landed> {
+  const { base, confirm = [] } = options;
+  const planned = await plan(wanted, deps);
+  const { change } = planned;
+  if (base !== undefined && base !== identify(change)) refuseStale(change, shown.get(base), deps);
+  if (wanted.kind === "undo" && readNow(change.file) !== change.before) refuseStale(change, change.before, deps);
+  if (change.before === change.after) {
+    await finish(planned);
+    return { landed: true, file: change.file, inUse: deps.reload !== undefined };
+  }
+  const expected = await buildConfirmed(planned, confirm, deps);
+  const reason = await findReason(change, deps);
+  if (reason !== undefined) return { landed: false, file: change.file, reason, patch: renderPatch(planned, deps) };
+  return writeChange(planned, expected, deps);
+}
+
+/** How many texts are remembered for the details of a conflict. */
+const MAX_SHOWN = 20;
+
+/** Changes live mappings in the files in which they stand. */
+export interface Landing {
+  /**
+   * Says what a change would do: its diff, its problems, and what has to be confirmed. Writes nothing.
+   * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all.
+   */
+  check(wanted: MappingChange): Promise<LandingCheck>;
+  /**
+   * Makes a change: checks it again as a whole snapshot, writes the file in one step, and waits until the gateway that runs
+   * uses exactly what was checked; else the file goes back. If the file cannot be written, the change comes as a patch.
+   * @throws RouseError `conflict` if the file has changed since it was shown, `not_confirmed`, `config_invalid` with the
+   * problems of the change, or `not_landed` if the gateway did not use the file.
+   */
+  land(wanted: MappingChange, options: LandingOptions): Promise<Landed>;
+  versions(): Promise<Version[]>;
+}
+
+/** Creates what changes live mappings. Changes are made one after the other. */
+export function createLanding(deps: LandingDeps): Landing {
+  const shown = new Map<string, string | null>();
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    async check(wanted) {
+      const { change, found } = (await deps.examine?.(wanted)) ?? (await examineChange(wanted, deps));
+      shown.set(found.base, change.before);
+      for (const hash of [...shown.keys()].slice(0, -MAX_SHOWN)) shown.delete(hash);
+      return { ...found, obstacle: (await findReason(change, deps)) ?? null };
+    },
+    land(wanted, options) {
+      const next = last.then(() => land(wanted, options, shown, deps));
+      last = next.catch(() => undefined);
+      return next;
+    },
+    versions: () => listVersions(deps.places().stateDir),
+  };
+}

@@ -1,0 +1,142 @@
+import { basename } from "node:path";
+import { RouseError } from "../core/errors.ts";
+import { MAPPING_FILE } from "../config/issues.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { findDraft, livePath, planDraft, type Draft, type FileChange, type MappingPlaces } from "./drafts.ts";
+import { addMapping, listWrittenMappings, readMappingText, replaceMapping, type MappingHome } from "./mapping-text.ts";
+import { listVersions, readNow } from "./versions.ts";
+
+/** A change of the live mappings. Nothing else of a config can be changed this way. */
+export type MappingChange =
+  /** Replaces the text of a live mapping. */
+  | { kind: "replace"; mapping: string; text: string }
+  /** Adds a mapping to the config, or to a file of `mappingsDir`. */
+  | { kind: "add"; text: string; file?: string | undefined }
+  /** Makes a draft live; `into`: in this file. */
+  | { kind: "draft"; name: string; into?: string | undefined }
+  /** Takes back the last change that was landed. */
+  | { kind: "undo" };
+
+/** A change that is only compared: also the whole text of a file of `mappingsDir`. */
+export type ProposedChange = MappingChange | { kind: "file"; file: string; text: string };
+
+export interface PlannedChange {
+  change: FileChange;
+  home: MappingHome;
+  /** What is done, for the list of versions. */
+  what: string;
+  /** The ids of live mappings that are replaced. */
+  replaces: string[];
+  /** Goes away when the change has landed. */
+  draft?: Draft;
+  /** The kept version that is taken back. */
+  version?: string;
+  /** The draft whose landing is taken back. */
+  broughtBack?: Pick<Draft, "file" | "text">;
+}
+
+const missing = (message: string): never => {
+  throw new RouseError({ code: "not_found", message });
+};
+
+const refuse = (message: string): never => {
+  throw new RouseError({ code: "usage", message });
+};
+
+interface Places extends MappingPlaces {
+  stateDir: string;
+}
+
+/**
+ * Finds the file and the position in its list of a live mapping.
+ * @throws RouseError `not_found`, or `usage` if it stands in no file of the user.
+ */
+export function findMapping(
+  id: string,
+  { mappings }: Snapshot,
+  { mappingsDir, configFile }: MappingPlaces,
+): { file: string; home: MappingHome; index: number } {
+  const info = mappings.mappings.find((mapping) => mapping.id === id) ?? missing(`there is no mapping "${id}"`);
+  const inConfig = /^hooks\.mappings\[(\d+)\]$/.exec(info.at);
+  if (inConfig && configFile !== undefined) return { file: configFile, home: "config", index: Number(inConfig[1]) };
+  const [, name, inner = ""] = MAPPING_FILE.exec(info.at) ?? [];
+  const index = /^mappings\[(\d+)\]$/.exec(inner)?.[1];
+  if (name === undefined || index === undefined)
+    return refuse(`"${id}" stands in ${info.origin}, which is not a mapping file of yours: copy it into one with another id`);
+  return { file: livePath(mappingsDir, name), home: "mappings", index: Number(index) };
+}
+
+function planReplacement(id: string, text: string, snapshot: Snapshot, places: Places): PlannedChange {
+  const { file, home, index } = findMapping(id, snapshot, places);
+  const before = readNow(file) ?? missing(`${file} is gone`);
+  const after = replaceMapping(before, home, index, readMappingText(text, file));
+  return { change: { file, before, after }, home, what: `change of ${id}`, replaces: [id] };
+}
+
+/** The path of a file of `mappingsDir` by its name. */
+function findFile(name: string, { mappingsDir }: Places): string {
+  return /^[\w-]+\.json5?$/.test(name)
+    ? livePath(mappingsDir, name)
+    : refuse(`${name}: name a file of hooks.mappingsDir, such as "acme.json5"`);
+}
+
+function planFile(name: string, after: string, places: Places): PlannedChange {
+  const file = findFile(name, places);
+  return { change: { file, before: readNow(file), after }, home: "mappings", what: `text of ${name}`, replaces: [] };
+}
+
+function planAddition(text: string, name: string | undefined, places: Places): PlannedChange {
+  const { configFile } = places;
+  const file =
+    name === undefined ? (configFile ?? refuse("there is no config file: name a file of hooks.mappingsDir")) : findFile(name, places);
+  const home = name === undefined ? "config" : "mappings";
+  const before = readNow(file);
+  const id = basename(file).replace(/\.json5?$/, "");
+  const start = before ?? JSON.stringify({ id, version: 1, mappings: [] }, null, 2);
+  const after = addMapping(start, home, readMappingText(text, file));
+  const added = listWrittenMappings(after, home).at(-1)?.id ?? "a mapping";
+  return { change: { file, before, after }, home, what: `${added} added`, replaces: [] };
+}
+
+function planAcceptance(name: string, into: string | undefined, places: Places): PlannedChange {
+  const draft = findDraft(name, places.mappingsDir);
+  const { file, before, after, replaces } = planDraft(draft, places, into);
+  const home = file === places.configFile ? "config" : "mappings";
+  return { change: { file, before, after }, home, what: `draft ${name} accepted`, replaces, draft };
+}
+
+async function planUndo({ stateDir, configFile }: Places): Promise<PlannedChange> {
+  const versions = await listVersions(stateDir);
+  // A crash between the version and its change leaves a version of a change that was never made.
+  const made = versions.filter(({ file, before, after }) => before === after || readNow(file) !== before);
+  const version = made[0] ?? missing("no change is kept that could be taken back (`rouse config undo --list`)");
+  const { file, before, after, what, id, draft } = version;
+  const home = file === configFile ? "config" : "mappings";
+  return {
+    change: { file, before: after, after: before },
+    home,
+    what: `undo: ${what}`,
+    replaces: [],
+    version: id,
+    ...(draft && { broughtBack: draft }),
+  };
+}
+
+/**
+ * Finds what a change does to which file. Undo starts from the text that was landed, whatever the file has now.
+ * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made.
+ */
+export async function planChange(wanted: ProposedChange, snapshot: Snapshot | undefined, places: Places): Promise<PlannedChange> {
+  switch (wanted.kind) {
+    case "replace":
+      return planReplacement(wanted.mapping, wanted.text, snapshot ?? refuse("the config has problems: mend them first"), places);
+    case "add":
+      return planAddition(wanted.text, wanted.file, places);
+    case "file":
+      return planFile(wanted.file, wanted.text, places);
+    case "draft":
+      return planAcceptance(wanted.name, wanted.into, places);
+    case "undo":
+      return planUndo(places);
+  }
+}

@@ -1,0 +1,82 @@
+import type { Usage } from "../store/types.ts";
+import type { OperatorSettings } from "./proposal-draft.ts";
+import type { RoundReport } from "./proposal-rounds.ts";
+import type { Samples } from "./proposal-samples.ts";
+import type { TriedEvent } from "./proposal-trial.ts";
+import type { WhatIfReport } from "./what-if.ts";
+
+/** What a proposal is to be made from. */
+export interface ProposalRequest extends OperatorSettings {
+  /** The name of the draft. Default: that of the mapping that is mended, with `-fix`. */
+  name?: string | undefined;
+  /** The id of a live mapping that is to be mended. */
+  fix?: string | undefined;
+  /** Ids of recorded events of one hook. */
+  events: readonly string[];
+  /** The operator's words. */
+  say?: string | undefined;
+  /** False: no model. Default: the model of the default agent. */
+  model?: string | false | undefined;
+}
+
+/** What making a proposal will do, before it does anything. */
+export interface ProposalPlan {
+  name: string;
+  /** The draft's file. */
+  file: string;
+  path: string;
+  events: number;
+  /** Null: the proposal is made from the shape of the events alone. */
+  model: {
+    ref: string;
+    /** The events whose masked bodies the model gets. */
+    shown: string[];
+    maxRounds: number;
+    maxTokens: number;
+    /** Of one round. */
+    estimatedTokens: number;
+    /** Null: the price is unknown. */
+    estimatedUsd: number | null;
+    /** If all tokens are used. */
+    maxUsd: number | null;
+  } | null;
+  masked: string[];
+  leftOut: Samples["leftOut"];
+  notes: string[];
+}
+
+/** A fixture that was made with a proposal. */
+export interface ProposedFixture {
+  file: string;
+  eventId: string;
+  outcome: string;
+  mapping: string | null;
+}
+
+/** A draft that was made, and what it would do. It is not live. */
+export interface Proposal {
+  name: string;
+  file: string;
+  text: string;
+  /** The id of the mapping. */
+  mapping: string;
+  /** The live mappings that it would replace. */
+  replaces: string[];
+  model: { ref: string; rounds: number; usage: Usage } | null;
+  events: TriedEvent[];
+  fixtures: ProposedFixture[];
+  /** What is still wrong with it. */
+  problems: string[];
+  notes: string[];
+  /** What would change for the last 1,000 events; null if they cannot be compared. */
+  whatIf: WhatIfReport | null;
+  /** If files could not be written: why, and the files as a patch. */
+  unwritten: { reason: string; patch: string } | null;
+}
+
+/** How a proposal is made, in this order: one `plan`, a `round` for each answer of the model, one `end`. */
+export type ProposalLine =
+  | { type: "plan"; plan: ProposalPlan }
+  | ({ type: "round" } & RoundReport)
+  | { type: "end"; ok: true; proposal: Proposal }
+  | { type: "end"; ok: false; code: string; message: string };

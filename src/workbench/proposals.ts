@@ -1,0 +1,286 @@
+import { ECHO } from "../agent/no-model.ts";
+import type { ResolvedModel } from "../agent/types.ts";
+import { eventDetail, type EventDetail } from "../admin/views.ts";
+import { RouseError, safeError, type Failure } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import type { Logger } from "../core/log.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { EventRecord } from "../store/types.ts";
+import { draftPreset } from "./draft-preset.ts";
+import { compareEvents, type CandidateResult } from "./landing-checks.ts";
+import { findTop } from "./landing-write.ts";
+import type { LandingDeps } from "./landing.ts";
+import type { AnswerContext, MappingParts } from "./proposal-answer.ts";
+import { buildDraft, findFixed, getMappingId, getProposalFile, toFixName, type DraftFrame, type FixedMapping } from "./proposal-draft.ts";
+import { makeFixtures, writeProposal } from "./proposal-files.ts";
+import { mendMapping } from "./proposal-mend.ts";
+import { buildPrompt, chooseShown, estimatePrompt } from "./proposal-prompt.ts";
+import { ANSWER_TOKENS, MAX_ROUNDS, MAX_TOKENS, runRounds, type Candidate, type RoundsEnd } from "./proposal-rounds.ts";
+import { MAX_EVENTS, readSamples, type Samples } from "./proposal-samples.ts";
+import { tryMapping, type MappingTrial, type Wanted } from "./proposal-trial.ts";
+import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "./proposal-types.ts";
+
+/** What making proposals needs. */
+export interface ProposalDeps extends LandingDeps {
+  snapshot(): Snapshot;
+  getEvent(id: string): Promise<EventRecord | undefined>;
+  log: Pick<Logger, "error">;
+}
+
+/** What is known before a model is asked. */
+interface Prepared {
+  snapshot: Snapshot;
+  frame: DraftFrame;
+  context: AnswerContext;
+  samples: Samples;
+  model: ResolvedModel | null;
+  plan: ProposalPlan;
+}
+
+/** The most that the operator says. */
+export const MAX_SAID = 2000;
+
+const refuse = (message: string): never => {
+  throw new RouseError({ code: "usage", message });
+};
+
+const WITHOUT_MODEL = "`--no-model` (`model: false`) drafts from the shape of the events alone";
+
+function checkRequest({ name, fix, events, say = "", agent, deliver }: ProposalRequest): void {
+  if (name === undefined && fix === undefined) refuse("name the draft, or the mapping that is to be mended");
+  if (events.length === 0 || events.length > MAX_EVENTS) refuse(`name 1 to ${MAX_EVENTS} events`);
+  if (say.length > MAX_SAID) refuse(`say what is wanted in at most ${MAX_SAID} characters`);
+  const settings = [agent, ...(deliver ? [deliver.channel, deliver.to] : [])];
+  if (settings.some((value) => value?.includes("{{")))
+    refuse("the agent, the channel and the recipient of a proposal are no templates: edit the draft if an event is to choose them");
+  if (fix !== undefined && (agent !== undefined || deliver !== undefined))
+    refuse("a mapping that is mended keeps its agent, channel and recipient");
+}
+
+/** The model that is asked; null if none is wanted, or none is configured. */
+function findModel(wanted: ProposalRequest["model"], { models, agents }: Snapshot, notes: string[]): ResolvedModel | null {
+  if (wanted === false) return null;
+  const { model, fallbacks } = agents.default;
+  const found = wanted === undefined ? models.resolve(model, fallbacks) : models.resolve(wanted);
+  if (!found.ok) throw new RouseError({ code: "unknown_model", message: `the model "${wanted ?? model}": ${found.message}` });
+  if (found.model.ref !== ECHO.ref) return found.model;
+  notes.push("no model is configured, so the proposal is made from the shape of the events alone");
+  return null;
+}
+
+function planModel(model: ResolvedModel | null, context: AnswerContext, { models }: Snapshot): ProposalPlan["model"] {
+  if (!model) return null;
+  const prompt = estimatePrompt(buildPrompt(context, undefined));
+  const price = models.getPrice(model);
+  const round = (usd: number): number => Math.round(usd * 10_000) / 10_000;
+  return {
+    ref: model.ref,
+    shown: chooseShown(context.samples.samples).map(({ sample }) => sample.event.id),
+    maxRounds: MAX_ROUNDS,
+    maxTokens: MAX_TOKENS,
+    estimatedTokens: prompt + ANSWER_TOKENS,
+    estimatedUsd: price ? round((prompt * price.input + ANSWER_TOKENS * price.output) / 1e6) : null,
+    maxUsd: price ? round((MAX_TOKENS * Math.max(price.input, price.output)) / 1e6) : null,
+  };
+}
+
+async function readEvents(ids: readonly string[], { getEvent }: ProposalDeps): Promise<EventDetail[]> {
+  const events: EventDetail[] = [];
+  for (const id of new Set(ids)) {
+    const event = await getEvent(id);
+    if (!event) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
+    events.push(eventDetail(event, new Map()));
+  }
+  return events;
+}
+
+/** The parts of a draft from the shape of the events. */
+function draftFromShape({ name, path }: DraftFrame, { samples, standIns }: Samples): MappingParts {
+  const payloads = samples.map(({ input }) => input.payload);
+  const [drafted] = draftPreset(name, path, payloads).mappings;
+  const { match, id: _id, ...rest } = drafted as NonNullable<typeof drafted>;
+  // Real events do not have a stand-in.
+  const conditions = Object.entries(match.payload ?? {}).filter(([, value]) => ![value].flat().some((one) => standIns.has(String(one))));
+  return { payload: Object.fromEntries(conditions), ...rest };
+}
+
+function tryParts({ frame, samples }: Prepared, parts: MappingParts, wanted: Wanted, deps: ProposalDeps): Promise<MappingTrial> {
+  const { plan } = buildDraft(frame, parts, deps.places());
+  return deps.withCandidate(new Map([[plan.file, plan.after]]), (candidate) =>
+    tryMapping(candidate, getMappingId(frame), samples.samples, wanted),
+  );
+}
+
+const takeAll = ({ samples }: Samples): Wanted => ({ takes: new Set(samples.map((_, index) => index + 1)), leaves: new Set() });
+
+/** @throws RouseError `config_invalid` if the config has problems with the draft in place. */
+function requireSnapshot(candidate: CandidateResult): Snapshot {
+  if (candidate.ok) return candidate.snapshot;
+  const message = "the config has problems with the draft; nothing was written";
+  throw new RouseError({ code: "config_invalid", message, issues: candidate.issues });
+}
+
+/** Makes sure that a draft with the operator's settings can be compiled, before a model is paid for. */
+async function checkSettings(prepared: Prepared, deps: ProposalDeps): Promise<void> {
+  const parts = prepared.frame.fixed ? {} : draftFromShape(prepared.frame, prepared.samples);
+  const { plan } = buildDraft(prepared.frame, parts, deps.places());
+  await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) => requireSnapshot(candidate));
+}
+
+/** What a proposal may read and write of a mapping; the rest may hold secrets. */
+function pickParts({ value }: FixedMapping): NonNullable<AnswerContext["fixed"]> {
+  const parts = ["match", "name", "sessionKey", "messageTemplate"];
+  return Object.fromEntries(Object.entries(value).filter(([name]) => parts.includes(name)));
+}
+
+async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Prepared> {
+  checkRequest(wanted);
+  const snapshot = deps.snapshot();
+  const { fix, say, agent, deliver } = wanted;
+  const places = deps.places();
+  const fixed = fix === undefined ? undefined : findFixed(fix, snapshot, places);
+  const name = wanted.name ?? toFixName(fix ?? "");
+  const file = getProposalFile(name, fix !== undefined, places.mappingsDir);
+  const samples = await readSamples(await readEvents(wanted.events, deps), snapshot, fixed?.value["match"]);
+  const { path, masked, leftOut } = samples;
+  const paths = snapshot.mappings.mappings.find(({ id }) => id === fix)?.paths ?? [];
+  if (paths.length > 0 && !paths.includes(path)) refuse(`the events came to ${path}, and "${fix}" is a mapping of ${paths.join(", ")}`);
+  const notes: string[] = [];
+  const model = findModel(wanted.model, snapshot, notes);
+  if (!model && say !== undefined) notes.push("what you say is kept in the description alone: without a model nothing can follow it");
+  const frame: DraftFrame = { name, file, say, path, events: samples.samples.length, settings: { agent, deliver }, fixed };
+  const context: AnswerContext = { name, samples, say, ...(fixed && { fixed: pickParts(fixed) }) };
+  const plan: ProposalPlan = {
+    name,
+    file,
+    path,
+    events: samples.samples.length,
+    model: planModel(model, context, snapshot),
+    masked,
+    leftOut,
+    notes,
+  };
+  const prepared = { snapshot, frame, context, samples, model, plan };
+  await checkSettings(prepared, deps);
+  return prepared;
+}
+
+/** Makes a mapping from the shape of the events, or mends one by it. */
+async function proposeFromShape(prepared: Prepared, deps: ProposalDeps): Promise<Candidate> {
+  const { frame, samples, snapshot } = prepared;
+  const { parts, notes } = frame.fixed
+    ? await mendMapping(frame.fixed, samples, snapshot)
+    : { parts: draftFromShape(frame, samples), notes: [] };
+  if (Object.keys(parts).length === 0)
+    refuse(
+      `nothing of "${frame.fixed?.id}" can be mended from the shape of the events${notes.length > 0 ? `: ${notes.join("; ")}` : ": it takes them"}`,
+    );
+  return { parts, notes, trial: await tryParts(prepared, parts, takeAll(samples), deps) };
+}
+
+/** Why the rounds ended without a good answer. */
+function describeEnd({ ended, rounds, failure }: RoundsEnd): string {
+  if (ended === "failed") return `the model gave no answer: ${failure}`;
+  const limit = ended === "tokens" ? `the limit of ${MAX_TOKENS.toLocaleString("en")} tokens` : `the limit of ${MAX_ROUNDS} rounds`;
+  return `no answer of the model was good enough in ${rounds} ${rounds === 1 ? "round" : "rounds"} (${limit})`;
+}
+
+/** @throws RouseError `model_failed` if no answer gave a mapping that takes an event. */
+function pickBest(end: RoundsEnd): Candidate {
+  if (!end.best) throw new RouseError({ code: "model_failed", message: `${describeEnd(end)}; nothing was written. ${WITHOUT_MODEL}` });
+  if (end.ended === "good") return end.best;
+  return { ...end.best, notes: [...end.best.notes, `${describeEnd(end)}; this is the best one`] };
+}
+
+/** Writes the draft with its fixtures, and compares what it would do. */
+async function finish(
+  prepared: Prepared,
+  { parts, trial, notes }: Candidate,
+  model: Proposal["model"],
+  deps: ProposalDeps,
+): Promise<Proposal> {
+  const { frame, samples } = prepared;
+  const { draft, plan } = buildDraft(frame, parts, deps.places());
+  const { made, whatIf } = await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) => {
+    const snapshot = requireSnapshot(candidate);
+    return {
+      made: await makeFixtures(samples.samples, frame.name, snapshot),
+      whatIf: await compareEvents(snapshot, deps),
+    };
+  });
+  const unwritten = await writeProposal(draft, made.files, findTop(draft.file, deps));
+  return {
+    name: frame.name,
+    file: draft.file,
+    text: draft.text,
+    mapping: getMappingId(frame),
+    replaces: plan.replaces,
+    model,
+    events: trial.events,
+    fixtures: made.fixtures,
+    problems: trial.problems,
+    notes: [...prepared.plan.notes, ...notes, ...made.notes],
+    whatIf,
+    unwritten,
+  };
+}
+
+async function* run(prepared: Prepared, signal: AbortSignal, deps: ProposalDeps): AsyncGenerator<ProposalLine> {
+  const { model, context, snapshot, plan } = prepared;
+  yield { type: "plan", plan };
+  if (!model) {
+    yield { type: "end", ok: true, proposal: await finish(prepared, await proposeFromShape(prepared, deps), null, deps) };
+    return;
+  }
+  const rounds = runRounds({
+    context,
+    model,
+    runtime: snapshot.runtime,
+    runId: newId("run", deps.now()),
+    signal,
+    tryParts: (parts, wanted) => tryParts(prepared, parts, wanted, deps),
+  });
+  let step = await rounds.next();
+  for (; !step.done; step = await rounds.next()) yield { type: "round", ...step.value };
+  // The caller has left: nothing is written that it does not see.
+  if (signal.aborted) return;
+  const end = step.value;
+  const best = pickBest(end);
+  const used = { ref: model.ref, rounds: end.rounds, usage: end.usage };
+  yield { type: "end", ok: true, proposal: await finish(prepared, best, used, deps) };
+}
+
+/** Makes drafts of mappings, with fixtures, from recorded events. Nothing that it makes is live, and it starts no run. */
+export interface Proposals {
+  /**
+   * Says what making a proposal will do and cost. Asks no model and writes nothing.
+   * @throws RouseError `usage`, `not_found`, `unknown_model` or `config_invalid` if the proposal cannot be made.
+   */
+  check(wanted: ProposalRequest): Promise<ProposalPlan>;
+  /**
+   * Makes a proposal, line by line; what goes wrong after the plan is the last line.
+   * @throws RouseError as `check` does.
+   */
+  propose(wanted: ProposalRequest, signal: AbortSignal): Promise<AsyncGenerator<ProposalLine>>;
+}
+
+/** Creates what makes proposals. */
+export function createProposals(deps: ProposalDeps): Proposals {
+  const toFailure = (error: unknown): Failure => {
+    if (error instanceof RouseError) return error;
+    deps.log.error({ err: safeError(error) }, "a proposal failed");
+    return { code: "internal", message: "something failed inside the gateway; its log has the details" };
+  };
+  async function* runSafely(prepared: Prepared, signal: AbortSignal): AsyncGenerator<ProposalLine> {
+    try {
+      yield* run(prepared, signal, deps);
+    } catch (error) {
+      const { code, message } = toFailure(error);
+      yield { type: "end", ok: false, code, message };
+    }
+  }
+  return {
+    check: async (wanted) => (await prepare(wanted, deps)).plan,
+    propose: async (wanted, signal) => runSafely(await prepare(wanted, deps), signal),
+  };
+}

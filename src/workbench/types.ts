@@ -1,0 +1,36 @@
+import type { Failure } from "../core/errors.ts";
+import type { Landing } from "./landing.ts";
+import type { ProposedChange } from "./planned-change.ts";
+import type { Selection } from "./selection.ts";
+import type { Proposals } from "./proposals.ts";
+import type { Trials } from "./trials.ts";
+import type { WhatIfLine } from "./what-if-lines.ts";
+
+/** A comparison that an operator asks for. */
+export interface WhatIfRequest {
+  change: ProposedChange;
+  selection: Selection;
+  /** A name that the client chose. A newer request with the same name ends the one before. */
+  client?: string | undefined;
+}
+
+/** A line of the answer. `error` is the last one: the comparison ended early. */
+export type AnswerLine = WhatIfLine | ({ type: "error" } & Pick<Failure, "code" | "message" | "issues">);
+
+/** Compares what mappings do with recorded events, without the gateway's own process. */
+export interface WhatIf {
+  /**
+   * Starts a comparison. It ends when the reader ends or `signal` aborts.
+   * @throws RouseError `rate_limited` if too many are under way, `superseded`, `what_if_unavailable`, `config_invalid` if the
+   * config has problems with the change, or `not_found` or `usage` if the change cannot be made.
+   */
+  compare(request: WhatIfRequest, signal?: AbortSignal): Promise<AsyncIterable<AnswerLine>>;
+}
+
+/** What a gateway offers to those who work on its mappings. */
+export interface Workbench {
+  landing: Landing;
+  proposals: Proposals;
+  trials: Trials;
+  whatIf: WhatIf;
+}

@@ -1,0 +1,153 @@
+import { getFields, type ComparedFields, type EffectAction, type Effect } from "./effect.ts";
+
+/** In what two effects of one event can differ. */
+export const CHANGE_KINDS = [
+  "starts",
+  "stops",
+  "other-mapping",
+  "rejected",
+  "text",
+  "session",
+  "recipient",
+  "agent",
+  "model",
+  "key",
+  "missing",
+  "outcome",
+] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** Values of a change, by the names of their fields. For operators only: they quote the event. */
+export type ChangeValues = Record<string, unknown>;
+
+/** One difference. `mapping`: whose action it is; null if no mapping takes the event. */
+export interface Change {
+  kind: ChangeKind;
+  mapping: string | null;
+  before: ChangeValues;
+  after: ChangeValues;
+  /** The action that starts, or that does not. */
+  action?: EffectAction;
+}
+
+/** The fields that each kind of change compares. */
+const FIELDS = {
+  text: ["message", "marked", "name", "instructions", "boundary"],
+  session: ["session"],
+  recipient: ["deliver", "channel", "to"],
+  agent: ["action", "agent"],
+  model: ["model", "thinking", "timeoutSeconds", "wakeMode"],
+  key: ["dedupeKey", "batchKey"],
+} as const satisfies Partial<Record<ChangeKind, readonly string[]>>;
+
+const MAX_TEXT = 2000;
+const cut = (value: unknown): unknown =>
+  typeof value === "string" && value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}… (${value.length} characters)` : value;
+
+const getMapping = ({ action }: EffectAction): string | null => action.mapping ?? null;
+
+const pick = (fields: Partial<ComparedFields>, names: readonly string[]): ChangeValues =>
+  Object.fromEntries(names.map((name) => [name, cut(fields[name] ?? null)]));
+
+/** What is shown of an action that starts, stops, or is another mapping's. */
+function describeAction(made: EffectAction): ChangeValues {
+  const { marked: _marked, message, ...fields } = getFields(made);
+  const given = Object.entries(fields).filter(([, value]) => value !== null);
+  return { mapping: getMapping(made), ...Object.fromEntries(given), message: cut(message) };
+}
+
+const describeOutcome = ({ outcome, mapping, reason, missing }: Effect): ChangeValues => ({
+  outcome,
+  mapping,
+  reason,
+  ...(missing.length > 0 && { missing }),
+});
+
+const isRefusal = ({ outcome }: Effect): boolean => outcome === "rejected" || outcome === "failed";
+
+/** Compares the fields of an action that one mapping makes before and after. `isSame` says of two session keys that they mean the same. */
+function compareFields(before: EffectAction, after: EffectAction, isSameSession: (a: string, b: string) => boolean): Change[] {
+  const [old, next]: [Partial<ComparedFields>, Partial<ComparedFields>] = [getFields(before), getFields(after)];
+  if (old["session"] && next["session"] && isSameSession(String(old["session"]), String(next["session"]))) next["session"] = old["session"];
+  // The marks are shown only if nothing else of the message differs.
+  if (old.message !== next.message) next.marked = old.marked ?? "";
+  const mapping = getMapping(after);
+  const changes = Object.entries(FIELDS).flatMap(([kind, names]): Change[] => {
+    const differing = names.filter((name) => (old[name] ?? null) !== (next[name] ?? null));
+    if (differing.length === 0) return [];
+    return [{ kind: kind as ChangeKind, mapping, before: pick(old, differing), after: pick(next, differing) }];
+  });
+  const holes = after.missing.filter((expression) => !before.missing.includes(expression));
+  if (holes.length > 0) changes.push({ kind: "missing", mapping, before: { missing: before.missing }, after: { missing: after.missing } });
+  return changes;
+}
+
+/** Takes for each action of `actions` the first of `others` that `fits`, out of `others`. */
+function pair(
+  actions: readonly EffectAction[],
+  others: EffectAction[],
+  fits: (a: EffectAction, b: EffectAction) => boolean,
+): { pairs: [EffectAction, EffectAction][]; rest: EffectAction[] } {
+  const pairs: [EffectAction, EffectAction][] = [];
+  const rest = actions.filter((action) => {
+    const at = others.findIndex((other) => fits(action, other));
+    const [found] = at < 0 ? [] : others.splice(at, 1);
+    if (found) pairs.push([action, found]);
+    return !found;
+  });
+  return { pairs, rest };
+}
+
+export interface CompareOptions {
+  /** Mappings that are written alike on both sides: what a transform makes by chance is no change. */
+  unchanged: ReadonlySet<string>;
+  isSameSession(a: string, b: string): boolean;
+}
+
+/** Compares what becomes of an event. No change: an empty list. */
+export function compareEffects(before: Effect, after: Effect, { unchanged, isSameSession }: CompareOptions): Change[] {
+  const others = [...after.actions];
+  const same = pair(before.actions, others, (a, b) => getMapping(a) === getMapping(b));
+  const moved = pair(same.rest, others, () => true);
+  const fields = same.pairs
+    .filter(([, next]) => !unchanged.has(getMapping(next) ?? ""))
+    .flatMap(([old, next]) => compareFields(old, next, isSameSession));
+  const changes: Change[] = [
+    ...moved.pairs.map(([old, next]): Change => ({
+      kind: "other-mapping",
+      mapping: getMapping(next),
+      before: describeAction(old),
+      after: describeAction(next),
+    })),
+    ...others.map((next): Change => ({
+      kind: "starts",
+      mapping: getMapping(next),
+      before: describeOutcome(before),
+      after: describeAction(next),
+      action: next,
+    })),
+    ...moved.rest.map((old): Change => ({
+      kind: isRefusal(after) ? "rejected" : "stops",
+      mapping: isRefusal(after) ? after.mapping : getMapping(old),
+      before: describeAction(old),
+      after: describeOutcome(after),
+      action: old,
+    })),
+    ...fields,
+  ];
+  return before.actions.length === 0 && after.actions.length === 0 ? compareOutcomes(before, after) : changes;
+}
+
+/** Compares two effects without actions. */
+function compareOutcomes(before: Effect, after: Effect): Change[] {
+  const isOther = before.mapping !== after.mapping;
+  if (!isOther && before.outcome === after.outcome) return compareHoles(before, after);
+  const kind = isRefusal(after) && !isRefusal(before) ? "rejected" : isOther ? "other-mapping" : "outcome";
+  return [{ kind, mapping: after.mapping, before: describeOutcome(before), after: describeOutcome(after) }];
+}
+
+function compareHoles(before: Effect, after: Effect): Change[] {
+  const isNew = after.missing.some((expression) => !before.missing.includes(expression));
+  if (!isNew) return [];
+  return [{ kind: "missing", mapping: after.mapping, before: { missing: before.missing }, after: { missing: after.missing } }];
+}

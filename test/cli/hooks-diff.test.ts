@@ -1,0 +1,412 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { getPriority } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import type { WhatIfLine } from "../../src/workbench/what-if-lines.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
+import { createDiffWorld, ORDER, type DiffWorld, type Kept } from "./hooks-diff-world.ts";
+
+const order = (id: unknown, more: object = {}): Kept => ({ body: { type: "order", id, customer: { name: "Ann" }, ...more } });
+const refund = (id: unknown): Kept => ({ body: { type: "refund", id } });
+const REFUND = { id: "shop.refund", match: { path: "shop", payload: { type: "refund" } }, messageTemplate: "Refund {{id}}" };
+const STRICT = { ...REFUND, strict: true, messageTemplate: "Refund {{id}} of {{absent.there}}" };
+const changed = (change: object): object[] => [{ ...ORDER, ...change }];
+
+type Case = [kind: string, before: object[], after: object[], group: string, count: number, said: string[]];
+
+/** Each over three orders and two refunds. */
+const CASES: Case[] = [
+  [
+    "starts",
+    [ORDER],
+    [ORDER, REFUND],
+    "starts:shop.refund",
+    2,
+    [
+      "2 would run that did not.",
+      "\nstarts a run  shop.refund  2\n",
+      "was       unmatched: no mapping matched",
+      "would be  agent by shop.refund",
+    ],
+  ],
+  [
+    "stops",
+    [ORDER],
+    changed({ match: { path: "shop", payload: { type: "sale" } } }),
+    "stops:shop.order",
+    3,
+    ["3 would not run.", "\nstops  shop.order  3\n"],
+  ],
+  [
+    "other-mapping",
+    [ORDER],
+    [{ ...ORDER, id: "shop.vip", to: "room-9" }, ORDER],
+    "other-mapping:shop.vip",
+    3,
+    ["another mapping takes it  shop.vip  3", "agent by shop.order", "agent by shop.vip"],
+  ],
+  [
+    "other-mapping without a run",
+    [ORDER],
+    [ORDER, { ...REFUND, shadow: true }],
+    "other-mapping:shop.refund",
+    2,
+    ["skipped by shop.refund: shadow: 1 action would have been done"],
+  ],
+  [
+    "text",
+    [ORDER],
+    changed({ messageTemplate: "Sale {{id}} of {{customer.name}}" }),
+    "text:shop.order",
+    3,
+    ["message   [-Order-]{+Sale+} 3 of Ann"],
+  ],
+  ["text without the boundary", [ORDER], changed({ allowUnsafeExternalContent: true }), "text:shop.order", 3, ["boundary  true → false"]],
+  ["session", [ORDER], changed({ sessionKey: "hook:till:{{id}}" }), "session:shop.order", 3, ["session   hook:shop:3 → hook:till:3"]],
+  ["recipient", [ORDER], changed({ to: "room-2" }), "recipient:shop.order", 3, ["to        room-1 → room-2"]],
+  ["no recipient", [ORDER], changed({ deliver: false }), "recipient:shop.order", 3, ["channel   own → none"]],
+  ["agent", [ORDER], changed({ agentId: "other" }), "agent:shop.order", 3, ["agent     main → other"]],
+  ["model", [ORDER], changed({ thinking: "high" }), "model:shop.order", 3, ["thinking  none → high"]],
+  ["key", [ORDER], changed({ dedupeKey: "{{id}}" }), "key:shop.order", 3, ["dedupeKey  none → 3"]],
+  [
+    "rejected",
+    [ORDER],
+    changed({ strict: true, messageTemplate: "Order {{absent}}" }),
+    "rejected:shop.order",
+    3,
+    ["is refused  shop.order  3", "missing: absent", "3 would not run."],
+  ],
+  ["rejected before it ran", [ORDER], [ORDER, STRICT], "rejected:shop.refund", 2, ["is refused  shop.refund  2"]],
+  [
+    "missing",
+    [ORDER],
+    changed({ messageTemplate: "Order {{id}} of {{customer.name}}{{discount}}" }),
+    "missing:shop.order",
+    3,
+    ["new missing fields  shop.order  3", '→ ["discount"]'],
+  ],
+  [
+    "outcome",
+    [ORDER, STRICT],
+    [ORDER, { ...REFUND, shadow: true }],
+    "outcome:shop.refund",
+    2,
+    ["outcome changes, without a run  shop.refund  2"],
+  ],
+];
+
+/** What both stores do alike. */
+function diffTests(getWorld: () => DiffWorld, before: () => Promise<void>): void {
+  const world = (): DiffWorld => getWorld();
+
+  describe("groups", () => {
+    beforeAll(async () => {
+      await before();
+      await world().keep(order(1), refund(4), order(2), refund(5), order(3));
+    });
+    it.each(CASES)("%s", async (...[, today, next, group, count, said]) => {
+      await world().cli.write("rouse.json5", world().config(today));
+      const report = await world().report(next);
+      const groups = report.groups.map(({ kind, mapping, count: events }) => [`${kind}:${mapping}`, events]);
+      expect(groups).toContainEqual([group, count]);
+      expect(report).toMatchObject({ complete: true, events: 5, skipped: 0, changed: count });
+      const { code, out, err } = await world().diff(next);
+      expect([code, err]).toEqual([0, ""]);
+      expect(out.split("\n")[0]).toMatch(new RegExp(`^5 events of \\d+ minutes?: ${count} change\\.`));
+      for (const text of said) expect(out).toContain(text);
+      expect(out.trimEnd().split("\n").at(-1)).toMatch(/^not simulated: duplicates, limits and windows of `coalesce`/);
+    });
+
+    it("says that nothing changes, also if the session of a run is its own", async () => {
+      const { sessionKey: _, ...own } = ORDER;
+      await world().cli.write("rouse.json5", world().config([own]));
+      expect((await world().report([{ ...own, name: "Shop" }])).groups).toMatchObject([
+        { kind: "text", examples: [{ after: { name: "Shop" } }, {}, {}] },
+      ]);
+      const { code, out } = await world().diff([own], "--expect-same");
+      expect([code, out.split("\n")[0]?.replace(/of .*:/, "of:")]).toEqual([0, "5 events of: none changes."]);
+    });
+
+    it("ends with 1 under --expect-same if anything differs, or if nothing was compared", async () => {
+      await world().cli.write("rouse.json5", world().config([ORDER]));
+      expect((await world().diff([ORDER, REFUND], "--expect-same")).code).toBe(1);
+      expect((await world().diff([ORDER, REFUND], "--path", "shop")).code).toBe(0);
+      const none = await world().diff([ORDER], "--expect-same", "--path", "other");
+      expect([none.code, none.err]).toEqual([1, "rouse: --expect-same: no event could be compared\n"]);
+    });
+
+    it("lists every event of a group, and names the command that does", async () => {
+      const most = await world().diff([{ id: "any", match: { path: "shop" }, messageTemplate: "any" }], "--last", "4");
+      expect(most.out).toMatch(/^4 events/);
+      const { out } = await world().diff([{ ...ORDER, to: "room-2" }, REFUND, { id: "any", match: {}, messageTemplate: "any" }]);
+      expect(out).not.toContain("--group");
+      await world().keep(order(6));
+      const next = [{ ...ORDER, to: "room-2" }];
+      expect((await world().diff(next)).out).toContain("  all: rouse hooks diff --config next.json5 --group recipient:shop.order\n");
+      const all = await world().diff(next, "--group", "recipient:shop.order");
+      expect(all.out.match(/room-1 → room-2/g)).toHaveLength(4);
+      const { out: json } = await world().diff([...next, REFUND], "--json", "--group", "recipient:shop.order");
+      const lines = json
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as WhatIfLine);
+      const groups = lines.filter((line) => line.type === "group");
+      expect(groups.map(({ kind, count, examples }) => [kind, count, examples.length])).toEqual(
+        [1, 2, 3, 4].map((n) => ["recipient", n, 1]),
+      );
+      expect(lines.at(-1)).toMatchObject({ type: "end", groups: [{ kind: "recipient", count: 4 }] });
+    });
+
+    it("takes events by their ids, by time and by path", async () => {
+      const [old = "", other = ""] = await world().keep(
+        { ...order(8), receivedAt: Date.now() - 3_600_000 * 50 },
+        { ...order(9), path: "other" },
+      );
+      const next = [{ ...ORDER, to: "room-2" }];
+      const ids = (await world().report(next, "--events", `${old},${other.slice(0, 30)}`)).groups.flatMap(({ examples }) => examples);
+      expect(ids.map(({ eventId }) => eventId)).toEqual([old]);
+      expect(await world().report(next, "--since", "1h", "--path", "other")).toMatchObject({ events: 1, changed: 0 });
+      expect((await world().report(next, "--since", "1h")).events).toBe(7);
+      expect((await world().report(next, "--since", "3d")).events).toBe(8);
+    });
+  });
+
+  describe("events", () => {
+    beforeEach(before);
+
+    it("counts those whose body is gone, that are repeats, or cannot be read, each with its reason", async () => {
+      const [first] = await world().keep(order(1), { body: null }, { ...order(1), outcome: "duplicate" }, { body: "{" });
+      await world().keep({ ...order(1), replayOf: first as string }, { path: "elsewhere", body: null });
+      const { skipped, skippedFor, changed: count } = await world().report([ORDER, REFUND]);
+      expect([skipped, count]).toEqual([4, 0]);
+      expect(Object.entries(skippedFor).toSorted(([a], [b]) => a.localeCompare(b))).toEqual([
+        ["a repeat or a replay of another event", 2],
+        [expect.stringMatching(/^the body cannot be read/), 1],
+        ["the body of this event is no longer kept (hooks.retention)", 1],
+      ]);
+      expect((await world().diff([ORDER, REFUND])).out).toContain(
+        "not compared: 1 (the body of this event is no longer kept (hooks.retention))\n",
+      );
+    });
+
+    it("shows control characters to no terminal, and takes no harm from the keys of prototypes", async () => {
+      const body =
+        '{"type":"order","id":1,"what":"\\u001b[31mred\\u0007\\u202eevil","customer":{"name":"a\\nb"},"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
+      await world().keep({ body });
+      const { code, out } = await world().diff(
+        changed({ messageTemplate: "Sale {{what}} of\n{{customer.name}} {{__proto__.polluted}}", to: "x\u001b[2J" }),
+      );
+      expect([code, out]).toEqual([0, expect.stringContaining("Sale")]);
+      // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+      expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+      expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    });
+
+    it("names the key that would collect", async () => {
+      await world().keep(order(1), order(2));
+      const { out } = await world().diff(changed({ coalesce: { key: "{{customer.name}}", windowSeconds: 60 } }));
+      expect(out).toContain('windows of `coalesce` (shop.order would collect its events into runs by "Ann")');
+      expect(out).toContain("batchKey  none → ");
+    });
+
+    it("sees no change in what a module makes by chance, if its mapping is as it was", async () => {
+      mkdirSync(join(world().cli.dir, "transforms"));
+      writeFileSync(join(world().cli.dir, "transforms", "dice.js"), "export default () => ({ message: String(Math.random()) });");
+      const dice = { id: "dice", match: { path: "shop", payload: { type: "order" } }, transform: { module: "dice.js" } };
+      await world().cli.write("rouse.json5", world().config([dice]));
+      await world().keep(order(1), refund(2));
+      expect((await world().report([dice, REFUND])).groups.map(({ kind }) => kind)).toEqual(["starts"]);
+      expect((await world().report([{ ...dice, to: "room-2" }])).groups.map(({ kind }) => kind)).toContain("text");
+    });
+
+    it("compares the built-in paths if more than the mappings changes", async () => {
+      await world().keep({ path: "agent", body: { message: "Hello", name: "Me" } }, { path: "wake", body: { text: "Hello" } });
+      expect((await world().report([ORDER, REFUND])).groups).toEqual([]);
+      await world().cli.write("next.json5", world().config([ORDER], { agents: { list: [{ id: "other" }, { id: "main" }] } }));
+      const { out } = await world().cli.rouse(["hooks", "diff", "--config", "next.json5"]);
+      expect(out).toContain("agent     main → other");
+    });
+
+    it("says how much more a day would take, and which limit would be passed", async () => {
+      const at = Date.now() - 7 * 86_400_000 + 60_000;
+      await world().keep(...Array.from({ length: 14 }, (_, index) => ({ ...refund(index), receivedAt: at + index * 1000 })));
+      const next = [ORDER, { ...REFUND, limits: { runsPerHour: 10, tokensPerDay: 1 } }];
+      const { out } = await world().diff(next, "--since", "7d");
+      expect(out.split("\n")[0]).toBe("14 events of 7 days: 14 change. 14 would run that did not (+2 runs a day).");
+      expect(out).toContain(
+        "warning: mapping:shop.refund: up to 14 runs would start within an hour; limits.runsPerHour is 10, so further runs would wait\n",
+      );
+      expect((await world().diff([ORDER, { ...REFUND, limits: { runsPerHour: 14 } }], "--since", "7d")).out).not.toContain("warning");
+    });
+  });
+
+  describe("the proposed config", () => {
+    beforeEach(before);
+
+    it("is reported with all its problems, and so is today's, with exit code 3", async () => {
+      await world().keep(order(1));
+      const broken = await world().diff([
+        { ...ORDER, agentId: "absent" },
+        { ...REFUND, messageTemplate: "{{ (" },
+      ]);
+      expect(broken).toMatchObject({ code: 3, out: "" });
+      expect(broken.err).toContain("the proposed config has problems");
+      expect(broken.err).toMatch(/hooks\.mappings\[0\]\.agentId[^]*hooks\.mappings\[1\]\.messageTemplate/);
+      expect((await world().cli.rouse(["hooks", "diff", "--config", "none.json5"])).code).toBe(3);
+      await world().cli.write("rouse.json5", "{ hooks: ");
+      expect(await world().diff([ORDER])).toMatchObject({ code: 3, err: expect.stringContaining("today's config has problems") });
+    });
+
+    it("may be a draft, as if it were live", async () => {
+      await world().keep(refund(1));
+      const folder = join(world().cli.dir, "mappings");
+      mkdirSync(join(folder, "drafts"), { recursive: true });
+      const draft = (name: string, mappings: object[]): void =>
+        writeFileSync(join(folder, "drafts", name), JSON.stringify({ id: "refunds", mappings }));
+      draft("refunds.json5", [REFUND]);
+      draft("broken.json5", [{ ...REFUND, agentId: "absent" }]);
+      const run = (name: string) => world().cli.rouse(["hooks", "diff", "--draft", name]);
+      expect(await run("refunds")).toMatchObject({ code: 0, out: expect.stringContaining("starts a run  shop.refund  1") });
+      expect(readdirSync(folder)).toEqual(["drafts"]);
+      // The live file of the same name gives way, whatever its ending is.
+      writeFileSync(join(folder, "refunds.json"), JSON.stringify({ id: "refunds", mappings: [REFUND] }));
+      draft("refunds.json5", [{ ...REFUND, messageTemplate: "Money back for {{id}}" }]);
+      expect((await run("refunds")).out).toContain("[-Refund-]{+Money+} {+back for +}1");
+      expect(await run("broken")).toMatchObject({ code: 3, err: expect.stringContaining("the config with the draft broken has problems") });
+      expect(await run("none")).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('there is no draft "none"; there are broken, refunds'),
+      });
+      expect(await run("../x")).toMatchObject({ code: 1, err: expect.stringContaining("there is no draft") });
+    });
+
+    it.each([
+      [[], "name the proposed config with --config, or a draft with --draft"],
+      [["--config", "next.json5", "--draft", "x"], "name the proposed config with --config, or a draft with --draft"],
+      [["--draft", "x", "--since", "soon"], "--since soon: write an age"],
+      [["--draft", "x", "--last", "0"], "--last 0: write a number of events"],
+      [["--draft", "x", "--events", "evt_1", "--path", "shop"], "leave --since, --last and --path out"],
+    ])("needs its options right: %j", async (args, said) => {
+      expect(await world().cli.rouse(["hooks", "diff", ...args])).toMatchObject({ code: 2, out: "", err: expect.stringContaining(said) });
+    });
+
+    it("is compared with nothing where nothing was stored, and no file is made", async () => {
+      await world().cli.write("next.json5", world().config([ORDER]));
+      const files = readdirSync(world().cli.dir).toSorted();
+      const { code, err } = await world().diff([ORDER]);
+      expect([code, err]).toEqual([1, expect.stringContaining("no events are recorded yet")]);
+      expect(readdirSync(world().cli.dir).toSorted()).toEqual(files);
+    });
+  });
+}
+
+describe("rouse hooks diff", () => {
+  let world: DiffWorld;
+  const fresh = async (): Promise<void> => {
+    if (world) await world.close();
+    world = await createDiffWorld();
+  };
+  afterAll(() => world.close());
+  diffTests(() => world, fresh);
+
+  const hash = (): string =>
+    createHash("sha256")
+      .update(readFileSync(join(world.cli.dir, ".rouse", "rouse.db")))
+      .digest("hex");
+
+  it("changes nothing in the state folder, over 1,000 events", async () => {
+    await fresh();
+    await world.keep(...Array.from({ length: 1000 }, (_, index) => (index % 2 === 0 ? order(index) : refund(index))));
+    const [before, files] = [hash(), readdirSync(join(world.cli.dir, ".rouse"))];
+    const report = await world.report([{ ...ORDER, to: "room-2" }, REFUND]);
+    expect(report).toMatchObject({ events: 1000, changed: 1000, wouldRun: 500 });
+    expect(hash()).toBe(before);
+    // A reader of a log of SQLite shares an index of it.
+    const companions = new Set(["rouse.db-shm", "rouse.db-wal"]);
+    expect(readdirSync(join(world.cli.dir, ".rouse")).filter((name) => !companions.has(name))).toEqual(
+      files.filter((name) => !companions.has(name)),
+    );
+    expect(await world.sent()).toBe(0);
+  });
+
+  it("refuses a store with the schema of another version, and says what to do", async () => {
+    await fresh();
+    await world.keep(order(1));
+    const migrate = (sql: string): void => {
+      const db = new DatabaseSync(join(world.cli.dir, ".rouse", "rouse.db"));
+      db.exec(sql);
+      db.close();
+    };
+    migrate("INSERT INTO migrations (version, at) SELECT max(version) + 1, 0 FROM migrations");
+    expect(await world.diff([ORDER])).toMatchObject({ code: 3, err: expect.stringContaining("of a newer version of the program") });
+    migrate("DELETE FROM migrations WHERE version > 1");
+    expect(await world.diff([ORDER])).toMatchObject({ code: 3, err: expect.stringContaining("run `rouse store migrate`") });
+  });
+
+  it("runs at the lowest priority, and Ctrl-C ends it at once", async () => {
+    await fresh();
+    mkdirSync(join(world.cli.dir, "transforms"));
+    writeFileSync(
+      join(world.cli.dir, "transforms", "slow.js"),
+      "export default () => new Promise((done) => setTimeout(() => done(null), 500));",
+    );
+    await world.keep(...Array.from({ length: 60 }, (_, index) => order(index)));
+    await world.cli.write("next.json5", world.config([{ ...ORDER, transform: { module: "slow.js" } }]));
+    const program = fileURLToPath(new URL("../../bin/rouse.js", import.meta.url));
+    const child = spawn(process.execPath, [program, "hooks", "diff", "--config", "next.json5"], { cwd: world.cli.dir, stdio: "ignore" });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const ended = once(child, "exit");
+    while (getPriority(child.pid) !== 19) await new Promise((done) => setTimeout(done, 20));
+    await new Promise((done) => setTimeout(done, 300));
+    const at = performance.now();
+    child.kill("SIGINT");
+    expect(await ended).toEqual([null, "SIGINT"]);
+    expect(performance.now() - at).toBeLessThan(5000);
+  });
+});
+
+describePostgres("rouse hooks diff, on PostgreSQL", () => {
+  let schema: Schema | undefined;
+  let world: DiffWorld;
+  const clear = async (): Promise<void> => {
+    await world?.close();
+    await schema?.drop();
+  };
+  const fresh = async (): Promise<void> => {
+    await clear();
+    schema = newSchema();
+    world = await createDiffWorld(schema.url);
+  };
+  afterAll(clear);
+  diffTests(() => world, fresh);
+
+  it("changes no row, over 1,000 events", async () => {
+    await fresh();
+    await world.keep(...Array.from({ length: 1000 }, (_, index) => (index % 2 === 0 ? order(index) : refund(index))));
+    const rows = () =>
+      plainly(async (client) => {
+        const name = schema?.name ?? "";
+        const { rows: tables } = await client.query<{ name: string }>(
+          "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = $1::regnamespace ORDER BY 1",
+          [name],
+        );
+        const hashes: string[] = [];
+        for (const { name: table } of tables) {
+          const { rows: found } = await client.query<{ hash: string }>(
+            `SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) AS hash FROM "${name}"."${table}" t`,
+          );
+          hashes.push(`${table} ${found[0]?.hash}`);
+        }
+        return hashes;
+      });
+    const before = await rows();
+    expect(await world.report([{ ...ORDER, to: "room-2" }, REFUND])).toMatchObject({ events: 1000, changed: 1000, wouldRun: 500 });
+    expect(await rows()).toEqual(before);
+    expect(await world.sent()).toBe(0);
+  });
+});

@@ -1,0 +1,158 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createGateway, type StartedGateway } from "../gateway.ts";
+import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
+
+/** What would set the title, clear the screen, turn text around, forge a line of the program, or run in a browser. */
+const STEERING = "\u001b]0;t\u0007\u001b[2J\u009b1m\u0085\u202e\u2066\u061c\u200f\u2028\u0000\u007f\b";
+const HOSTILE = `evil ${STEERING}\r\nrouse: forged\n<script>alert(1)</script>`;
+// oxlint-disable-next-line no-control-regex -- what a terminal must not get
+const STEERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+
+let cli: CliWorld;
+let gateway: StartedGateway;
+const ids: string[] = [];
+
+beforeAll(async () => {
+  cli = await createCli();
+  const named = (id: string, fields: object) => ({ id, match: { path: "shop" }, ...fields });
+  const hooks = {
+    enabled: true,
+    token: TOKEN,
+    mappings: [
+      named("shop.thrown", {
+        match: { path: "shop", payload: { type: "thrown" } },
+        transform: { module: "thrown.ts" },
+        messageTemplate: "x",
+      }),
+      named("shop.error", { match: { path: "shop", payload: { type: "error" } }, messageTemplate: "{{$error(text)}}" }),
+      named("shop.order", {
+        match: { path: "shop", payload: { type: "order", text: HOSTILE } },
+        name: HOSTILE,
+        messageTemplate: "Order {{text}}",
+      }),
+      named("shop.never", {
+        match: { path: "shop", payload: { text: { $eq: HOSTILE }, type: HOSTILE } },
+        messageTemplate: `${HOSTILE} {{text}}`,
+      }),
+    ],
+  };
+  await cli.write("rouse.json5", { ...shopConfig(), hooks });
+  for (const folder of ["transforms", "mappings/drafts", "tests/shop"]) mkdirSync(join(cli.dir, folder), { recursive: true });
+  await cli.write(
+    "transforms/thrown.ts",
+    `export default ({ payload }) => { console.log(payload.text); throw new Error(payload.text); };\n`,
+  );
+  await cli.write("mappings/drafts/evil.json5", {
+    id: "evil",
+    description: HOSTILE,
+    mappings: [named("shop.order", { name: HOSTILE, messageTemplate: `Changed ${HOSTILE} {{text}}` })],
+  });
+  await cli.write("mappings/drafts/wrong.json5", { id: "wrong", mappings: [{ match: { path: "shop" }, [HOSTILE]: HOSTILE }] });
+  writeFileSync(join(cli.dir, `mappings/drafts/a${STEERING.replaceAll("\0", "").replaceAll("/", "")}.json5`), "{ id: ");
+  const request = { method: "POST", path: "shop", json: { type: "order", text: HOSTILE, [HOSTILE]: HOSTILE } };
+  await cli.write("tests/shop/evil.json5", {
+    request,
+    receivedAt: "2026-01-01T00:00:00Z",
+    expect: { outcome: "accepted", mapping: "shop.order", actions: [{ text: `not ${HOSTILE}` }] },
+  });
+  await cli.write("tests/shop/wrong.json5", { request, [HOSTILE]: 1 });
+  await cli.write("openclaw.json5", {
+    hooks: { [HOSTILE]: HOSTILE, mappings: [{ id: HOSTILE, match: { path: "shop" }, messageTemplate: HOSTILE }] },
+  });
+  await cli.write("body.json", { type: "order", text: HOSTILE, [HOSTILE]: HOSTILE });
+  gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false });
+  await gateway.start();
+  for (const type of ["order", "thrown", "error", HOSTILE]) {
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", "x-evil": "\u009b1m <b>evil" };
+    const body = JSON.stringify({ type, text: HOSTILE, [HOSTILE]: HOSTILE });
+    const answer = await gateway.fetch(
+      new Request(`http://127.0.0.1/hooks/shop?q=${encodeURIComponent(HOSTILE)}`, { method: "POST", headers, body }),
+    );
+    ids.push(answer.headers.get("x-request-id") ?? "");
+  }
+});
+afterAll(async () => {
+  await gateway.stop();
+  await cli.close();
+});
+
+/** Each command of the workbench, and whether it quotes what came in or what the files have. */
+const COMMANDS: [command: string, quotes: boolean | "without --json"][] = [
+  ["explain EVENT", true],
+  ["explain EVENT --now", true],
+  ["explain THROWN", true],
+  ["explain ERROR", true],
+  ["explain OTHER", true],
+  ["explain evil<ESC>", false],
+  ["events list", false],
+  ["events show EVENT", true],
+  ["events show THROWN", true],
+  ["events show ERROR", true],
+  ["events replay OTHER", true],
+  ["events replay --path shop --dry-run --yes", false],
+  ["hooks test --event EVENT", true],
+  ["hooks test --event THROWN --path shop", true],
+  ["hooks test shop.order --payload body.json", true],
+  ["hooks diff --draft evil", true],
+  ["hooks diff --draft evil<ESC>", false],
+  ["hooks shape shop", false],
+  ["fixtures add EVENT --no-mask --name NAME", false],
+  ["fixtures add OTHER --name evil<ESC>", false],
+  ["test", true],
+  ["test --coverage", true],
+  ["drafts list", true],
+  ["drafts show evil", true],
+  ["drafts show wrong", true],
+  ["drafts test evil --event EVENT", true],
+  ["drafts diff evil", true],
+  ["drafts try evil", false],
+  ["drafts try", false],
+  ["drafts accept evil", "without --json"],
+  ["drafts accept wrong --yes", true],
+  ["drafts accept evil --patch", true],
+  ["drafts accept evil --confirm evil<ESC>", false],
+  ["drafts drop evil<ESC>", false],
+  ["import openclaw openclaw.json5 --force", true],
+  ["presets new evil<ESC> --event EVENT", false],
+  ["config validate", true],
+  ["config show", true],
+  ["config undo --list", false],
+  ["config undo", false],
+];
+
+describe.each(["", " --json"])("text from outside is shown as text%s", (json) => {
+  let added = 0;
+  it.each(COMMANDS)("by rouse %s", async (command, quotes) => {
+    const [order, thrown, error, other] = ids as [string, string, string, string];
+    const known = new Map([
+      ["EVENT", order],
+      ["THROWN", thrown],
+      ["ERROR", error],
+      ["OTHER", other],
+      ["NAME", `new-${added++}${json.trim()}`],
+    ]);
+    const words = `${command}${json}`.split(" ").map((word) => known.get(word) ?? word.replace("<ESC>", STEERING.replaceAll("\0", "")));
+    const { out, err: all } = await cli.rouse(words, { terminal: true });
+    // What the progress bar draws is the program's own.
+    const err = all.replaceAll("\r\u001b[K", "");
+    expect(out + err).not.toMatch(STEERS);
+    expect(out + err).not.toMatch(/^rouse: forged/m);
+    expect(out + err).not.toContain("something failed unexpectedly");
+    // The text is there, so the command did print it.
+    if (quotes === true || (quotes && json === "")) expect(out + err).toContain("alert(1)");
+    // One document, or one a line.
+    const documents = command.includes("diff") ? out.trimEnd().split("\n") : [out];
+    if (json !== "" && out.startsWith("{")) for (const one of documents) expect(JSON.parse(one)).toBeTypeOf("object");
+    if (json !== "" && command.startsWith("events show EVENT"))
+      expect(JSON.parse((JSON.parse(out) as { event: { request: { body: string } } }).event.request.body)).toMatchObject({ text: HOSTILE });
+  });
+
+  it("by rouse tail", async () => {
+    const { out } = await cli.rouse(`tail --path shop --since 1h${json}`.split(" "), {
+      onOut: (text, interrupt) => void (text.split("\n").length > 4 && interrupt()),
+    });
+    expect(out).not.toMatch(STEERS);
+  });
+});

@@ -1,0 +1,70 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createGateway, type StartedGateway } from "../gateway.ts";
+import { createCli, TOKEN, type CliWorld } from "./world.ts";
+
+const COUNT = 1000;
+/** Processor time, since the machine may do other work. */
+const MAX_MS = 6000;
+
+const mapping = (n: number, text: string): string =>
+  `      // Number ${n}.\n      {\n        id: "shop.m${n}",\n        match: { path: "shop", payload: { type: "t${n}", "customer.age": { $gte: ${n} } } },\n        messageTemplate: "${text} ${n} of {{customer.name}}: {{id}}",\n      },\n`;
+const file = (text: string): string => Array.from({ length: COUNT }, (_, n) => mapping(n, text)).join("");
+const CONFIG = `{\n  gateway: { port: 0 },\n  hooks: {\n    enabled: true,\n    token: "${TOKEN}",\n    mappings: [\n${file("Order")}    ],\n  },\n}\n`;
+
+let cli: CliWorld;
+let gateway: StartedGateway | undefined;
+beforeAll(async () => {
+  cli = await createCli();
+  await cli.write("rouse.json5", CONFIG);
+  for (const folder of ["mappings/drafts", "tests/shop"]) mkdirSync(join(cli.dir, folder), { recursive: true });
+  const ordered = (n: number) => ({ type: `t${n}`, id: n, customer: { name: "Ann", age: n } });
+  for (let n = 0; n < 200; n++) {
+    const request = { method: "POST", path: "shop", json: ordered(n * 5) };
+    const expected = { outcome: "accepted", mapping: `shop.m${n * 5}`, actions: [{ contains: [`${n * 5} of Ann`] }] };
+    await cli.write(`tests/shop/t${n}.json5`, { request, receivedAt: "2026-01-01T00:00:00Z", expect: expected });
+  }
+  await cli.write("mappings/drafts/one.json5", `{ id: "one", mappings: [\n${mapping(999, "Changed")}] }`);
+  await cli.write("mappings/drafts/all.json5", `{ id: "all", mappings: [\n${file("All")}] }`);
+  await cli.write("mappings/drafts/new.json5", `{ id: "new", mappings: [\n${mapping(1000, "New")}] }`);
+});
+afterAll(async () => {
+  await gateway?.stop();
+  await cli.close();
+});
+
+const run = async (...words: string[]): Promise<string> => {
+  const begun = process.threadCpuUsage();
+  const { code, out, err } = await cli.rouse(words);
+  const { user, system } = process.threadCpuUsage(begun);
+  const ms = Math.round((user + system) / 1000);
+  process.stderr.write(`${ms} ms  rouse ${words.join(" ")}\n`);
+  expect([code, err.replace(/^config: .*\n/, "")]).toEqual([0, ""]);
+  expect(ms).toBeLessThan(MAX_MS);
+  return out;
+};
+
+it("1,000 mappings on a path stay usable: commands answer within seconds, without and with a gateway", async () => {
+  expect(await run("config", "validate")).toContain("fine, 1000 mappings");
+  expect(await run("test")).toContain("200 fixtures: 200 as expected");
+  expect(await run("drafts", "list")).toMatch(/^all +rouse\.json5 +fine, replaces shop\.m0, /m);
+  await run("drafts", "accept", "one", "--yes");
+  const changed = readFileSync(join(cli.dir, "rouse.json5"), "utf8");
+  expect(changed).toBe(CONFIG.replace('"Order 999 of', '"Changed 999 of'));
+  await run("config", "undo", "--yes");
+  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG);
+  gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false });
+  await gateway.start();
+  for (let n = 0; n < 300; n++) {
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+    const body = JSON.stringify({ type: `t${n * 3}`, id: n, customer: { name: "Ann", age: n * 3 } });
+    await gateway.fetch(new Request("http://127.0.0.1/hooks/shop", { method: "POST", headers, body }));
+  }
+  expect(await run("explain", "latest")).toContain("shop.m897");
+  expect(await run("drafts", "diff", "one")).toContain("300 events");
+  expect(await run("drafts", "accept", "all", "--yes")).toMatch(/^300 events of .* 300 change\./m);
+  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG.replaceAll('"Order ', '"All '));
+  await run("drafts", "accept", "new", "--yes");
+  await run("config", "undo", "--yes");
+}, 180_000);

@@ -1,0 +1,374 @@
+import { execFile, spawn, spawnSync } from "node:child_process";
+import {
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  chmodSync,
+} from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createGateway } from "../gateway.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
+
+const run = promisify(execFile);
+const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
+/** Whether this process may mount file systems. */
+function canMount(): boolean {
+  return spawnSync("bash", ["-c", "unshare -m mount -t tmpfs tmpfs /mnt"]).status === 0;
+}
+
+const NEW = `{ id: "acme.order", match: { path: "acme" }, messageTemplate: "Changed {{n}}" }`;
+/** A file by hand: a BOM, CRLF, tabs, trailing commas and comments, also inside the mapping. */
+const BY_HAND = [
+  `\ufeff// ours`,
+  `{`,
+  `\tid: 'acme',`,
+  `\tmappings: [`,
+  `\t\t// the first`,
+  `\t\t{ id: 'acme.first', match: { path: 'first' }, messageTemplate: 'x', }, // behind it`,
+  `\t\t{`,
+  `\t\t\tid: 'acme.order', // the id`,
+  `\t\t\tmatch: { path: 'acme', },`,
+  `\t\t\tmessageTemplate: "As it was",`,
+  `\t\t},`,
+  `\t\t/* the end */`,
+  `\t],`,
+  `}`,
+  ``,
+].join("\r\n");
+
+let world: World | undefined;
+let cli: CliWorld | undefined;
+afterEach(async () => {
+  await world?.stop();
+  await cli?.close();
+  world = cli = undefined;
+});
+
+const FILE = "mappings/acme.json5";
+const createHandWritten = async (text = BY_HAND): Promise<World> =>
+  (world = await createWorld({ workers: false, files: { [FILE]: text } }));
+const read = (name = FILE): string => readFileSync(join((world as World).dir, name), "utf8");
+
+interface Check {
+  file: string;
+  base: string;
+  diff: string;
+  problems: { message: string }[];
+  confirm: string[];
+  obstacle: string | null;
+}
+const replace = (text = NEW, mapping = "acme.order") => ({ kind: "replace", mapping, text });
+const send = (path: string, body: object) =>
+  (world as World).admin(`/admin/v1/changes${path}`, { method: "POST", body: JSON.stringify(body) });
+const check = async (change: object): Promise<Check> => ((await send("/check", { change })).body as { check: Check }).check;
+const land = (change: object, options: object = {}) => send("", { change, ...options });
+
+describe("a change of one mapping", () => {
+  it("leaves every other byte, in a file with a BOM, CRLF, tabs, trailing commas and comments", async () => {
+    const { gateway, post, dir } = await createHandWritten();
+    const before = gateway.status().snapshot;
+    const shown = await check(replace());
+    expect(shown).toMatchObject({ file: join(dir, FILE), problems: [], confirm: [], obstacle: null });
+    expect(shown.diff).toContain('-\t\t\tmessageTemplate: "As it was",\r\n');
+    expect(read()).toBe(BY_HAND);
+    expect((await land(replace(), { base: shown.base })).body).toMatchObject({ result: { landed: true, inUse: true } });
+    const [head, tail] = [BY_HAND.slice(0, BY_HAND.indexOf("{\r\n\t\t\tid: 'acme.order'")), ",\r\n\t\t/* the end */\r\n\t],\r\n}\r\n"];
+    expect(read()).toBe(head + NEW + tail);
+    expect(gateway.status().snapshot).not.toBe(before);
+    expect((await post("/hooks/acme", { n: 1 })).status).toBe(202);
+    expect((await land({ kind: "undo" })).body).toMatchObject({ result: { landed: true } });
+    expect([read(), gateway.status().snapshot]).toEqual([BY_HAND, before]);
+  });
+
+  it("is added to the config or to a file", async () => {
+    const { dir } = await createHandWritten();
+    const added = `{ id: "new.one", match: { path: "new" }, messageTemplate: "x" }`;
+    expect((await land({ kind: "add", text: added })).body).toMatchObject({ result: { landed: true, file: join(dir, "rouse.json5") } });
+    expect((await land({ kind: "add", text: added.replaceAll("new", "next"), file: "acme.json5" })).body).toMatchObject({
+      result: { landed: true },
+    });
+    expect((await land({ kind: "add", text: added.replaceAll("new", "third"), file: "third.json" })).body).toMatchObject({
+      result: { landed: true },
+    });
+    expect(JSON.parse(read("mappings/third.json"))).toMatchObject({ id: "third", mappings: [{ id: "third.one" }] });
+    for (const path of ["new", "next", "third"]) expect((await (world as World).post(`/hooks/${path}`, {})).status).toBe(202);
+    expect((await land({ kind: "add", text: added, file: "../x.json" })).status).toBe(400);
+  });
+
+  it.each([
+    ["a problem", replace(`{ id: "acme.order", match: { path: "acme", when: "(" }, messageTemplate: "x" }`), "config_invalid"],
+    ["another mapping's id", replace(`{ id: "acme.first", match: { path: "acme" }, messageTemplate: "x" }`), "config_invalid"],
+    ["no JSON5", replace("{ id: "), "config_invalid"],
+    ["two values", replace("{}, {}"), "config_invalid"],
+    ["no such mapping", replace(NEW, "acme.none"), "not_found"],
+    [
+      "a field to confirm",
+      replace(`{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", to: "{{who}}", channel: "console" }`),
+      "not_confirmed",
+    ],
+    ["no kind of its own", { kind: "config", path: ["gateway", "port"], value: 1 }, "usage"],
+  ])("is refused for %s, and nothing is written", async (_name, change, code) => {
+    await createHandWritten();
+    expect((await land(change)).body).toMatchObject({ ok: false, error: { code } });
+    expect([read(), readdirSync(join((world as World).dir, "mappings"))]).toEqual([BY_HAND, ["acme.json5"]]);
+  });
+
+  it("is a conflict if the file was edited meanwhile, with both changes", async () => {
+    await createHandWritten();
+    const { base } = await check(replace());
+    const edited = BY_HAND.replace("// ours", "// theirs");
+    (world as World).write(FILE, edited);
+    const { status, body } = await land(replace(), { base });
+    expect(status).toBe(409);
+    const { error } = body as { error: { code: string; issues: { message: string; detail: string }[] } };
+    expect(error.code).toBe("conflict");
+    expect(error.issues.map(({ detail }) => detail)).toEqual([
+      expect.stringContaining("+\ufeff// theirs"),
+      expect.stringContaining(`+\t\t${NEW}`),
+    ]);
+    expect(read()).toBe(edited);
+    // Two pages at once: the second one's file is no longer as it was shown.
+    const shown = await check(replace());
+    const both = await Promise.all([
+      land(replace(), { base: shown.base }),
+      land(replace(NEW.replace("Changed", "Other")), { base: shown.base }),
+    ]);
+    expect(both.map((answer) => answer.status)).toEqual([200, 409]);
+    expect(read()).toContain("Changed {{n}}");
+  });
+
+  it("is refused while the config or the file is broken, and does not repair what it was not asked for", async () => {
+    const { write } = await createHandWritten();
+    write(FILE, BY_HAND.slice(0, -10));
+    expect((await land(replace())).body).toMatchObject({
+      error: { code: "config_invalid", message: expect.stringContaining("not a JSON5 object") },
+    });
+    rmSync(join((world as World).dir, FILE));
+    expect((await land(replace())).status).toBe(404);
+    write(FILE, BY_HAND);
+    write("mappings/other.json5", "{ id: ");
+    expect((await land(replace())).body).toMatchObject({
+      error: { code: "config_invalid", issues: [{ file: expect.stringContaining("other.json5") }] },
+    });
+    expect(read()).toBe(BY_HAND);
+  });
+
+  it("keeps mode and owner, and 20 versions for their owner alone", async () => {
+    await createHandWritten();
+    const [dir, file] = [(world as World).dir, join((world as World).dir, FILE)];
+    chmodSync(file, 0o640);
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot) chownSync(file, 1234, 4321);
+    for (let n = 0; n < 22; n++)
+      expect((await land(replace(NEW.replace("Changed", `Change ${n}`)))).body).toMatchObject({ result: { landed: true } });
+    const { mode, uid, gid } = statSync(file);
+    expect([mode & 0o7777, uid, gid]).toEqual([0o640, ...(isRoot ? [1234, 4321] : [process.getuid?.(), process.getgid?.()])]);
+    const kept = join(dir, ".rouse/config-versions");
+    const names = readdirSync(kept);
+    expect(names).toHaveLength(20);
+    expect(names.map((name) => statSync(join(kept, name)).mode & 0o777)).toEqual(Array(20).fill(0o600));
+    for (let n = 0; n < 20; n++) expect((await land({ kind: "undo" })).body).toMatchObject({ result: { landed: true } });
+    expect(read()).toContain("Change 1 {{n}}");
+    expect((await land({ kind: "undo" })).status).toBe(404);
+  });
+
+  it("does not take back what was edited by hand since", async () => {
+    await createHandWritten();
+    await land(replace());
+    const edited = read().replace("// ours", "// theirs");
+    (world as World).write(FILE, edited);
+    expect((await land({ kind: "undo" })).body).toMatchObject({ error: { code: "conflict" } });
+    expect(read()).toBe(edited);
+  });
+});
+
+describe("a file that cannot be written", () => {
+  it("is no error: the change comes as a patch that git applies", async () => {
+    await createHandWritten();
+    const { dir } = world as World;
+    await run("git", ["init", "-q", dir]);
+    await run("git", ["-C", dir, "config", "core.autocrlf", "false"]);
+    // As a mounted ConfigMap: a link to a file of a folder that each update replaces.
+    mkdirSync(join(dir, "data"));
+    writeFileSync(join(dir, "data/acme.json5"), BY_HAND);
+    rmSync(join(dir, FILE));
+    symlinkSync("../data/acme.json5", join(dir, FILE));
+    await (world as World).gateway.reload();
+    const shown = await check({ kind: "add", text: NEW, file: "acme.json5" });
+    expect(shown.obstacle).toContain("is a link to");
+    rmSync(join(dir, FILE));
+    writeFileSync(join(dir, FILE), BY_HAND);
+    const { diff } = await check(replace());
+    rmSync(join(dir, FILE));
+    symlinkSync("../data/acme.json5", join(dir, FILE));
+    await (world as World).gateway.reload();
+    const { body } = await land({ kind: "add", text: NEW.replace("acme.order", "acme.next"), file: "acme.json5" });
+    expect(body).toMatchObject({
+      result: { landed: false, reason: expect.stringContaining("is a link to"), patch: expect.stringContaining("acme.next") },
+    });
+    expect([lstatSync(join(dir, FILE)).isSymbolicLink(), readFileSync(join(dir, "data/acme.json5"), "utf8")]).toEqual([true, BY_HAND]);
+    // In the clone of the user's config, where the file is a file.
+    const clone = join(dir, "clone");
+    mkdirSync(join(clone, "mappings"), { recursive: true });
+    writeFileSync(join(clone, FILE), BY_HAND);
+    writeFileSync(join(dir, "change.patch"), diff);
+    await run("git", ["init", "-q", clone]);
+    await run("git", ["-C", clone, "apply", join(dir, "change.patch")]);
+    expect(readFileSync(join(clone, FILE), "utf8")).toContain("Changed {{n}}");
+    expect(readFileSync(join(clone, FILE), "utf8").startsWith("\ufeff// ours\r\n")).toBe(true);
+  });
+
+  it("gives patches for new files, for drafts that go away, and for files without a last line break", async () => {
+    const made = (cli = await createCli());
+    await made.write("rouse.json5", shopConfig());
+    await run("git", ["init", "-q", made.dir]);
+    mkdirSync(join(made.dir, "mappings/drafts"), { recursive: true });
+    await made.write("mappings/drafts/a b.json5", "x");
+    await made.write("mappings/drafts/acme.json5", `{ id: "acme", mappings: [ ${NEW} ] }`);
+    const { out, code } = await made.rouse(["drafts", "accept", "acme", "--patch"]);
+    expect(code).toBe(0);
+    expect(existsSync(join(made.dir, "mappings/acme.json5"))).toBe(false);
+    await made.write("change.patch", out);
+    await run("git", ["-C", made.dir, "apply", "change.patch"]);
+    expect(readFileSync(join(made.dir, "mappings/acme.json5"), "utf8")).toBe(`{ id: "acme", mappings: [ ${NEW} ] }`);
+    expect(readdirSync(join(made.dir, "mappings/drafts"))).toEqual(["a b.json5"]);
+  });
+
+  it("is left as it was when the disk is full, by a command that says so", async () => {
+    const made = (cli = await createCli());
+    await made.write("rouse.json5", shopConfig());
+    mkdirSync(join(made.dir, "mappings/drafts"), { recursive: true });
+    await made.write(
+      "mappings/drafts/shop.json5",
+      `{ id: "shop", mappings: [ { id: "shop.order", match: { path: "shop" }, messageTemplate: "x" } ] }`,
+    );
+    const before = readFileSync(join(made.dir, "rouse.json5"), "utf8");
+    const command = `trap '' XFSZ; exec prlimit --fsize=0 "$0" "$@" > >(cat) 2> >(cat >&2)`;
+    const { stdout, stderr } = await run("bash", ["-c", command, process.execPath, ROUSE, "drafts", "accept", "shop", "--yes"], {
+      cwd: made.dir,
+    });
+    expect([stdout, stderr]).toEqual([
+      expect.stringContaining("+++ b/rouse.json5"),
+      expect.stringMatching(/nothing was written: the earlier version of it cannot be kept in .*\(EFBIG\)/),
+    ]);
+    expect(readFileSync(join(made.dir, "rouse.json5"), "utf8")).toBe(before);
+    expect(readdirSync(made.dir, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp"))).toEqual([]);
+    expect(existsSync(join(made.dir, "mappings/drafts/shop.json5"))).toBe(true);
+  });
+});
+
+it("a kill in the middle of saves leaves the old file or the new one, and the next start no temporary file", async () => {
+  const { gateway, dir } = await createHandWritten();
+  await gateway.stop();
+  const saver = join(import.meta.dirname, "saver-child.ts");
+  const texts = ["old", "new"].map((word) => BY_HAND.replace("As it was", word.repeat(60_000)));
+  writeFileSync(join(dir, FILE), texts[0] as string);
+  for (let round = 0; round < 25; round++) {
+    const child = spawn(process.execPath, ["--conditions=rouse-source", saver, join(dir, FILE)], { stdio: ["pipe", "pipe", "inherit"] });
+    const ended = new Promise((done) => child.on("exit", done));
+    child.stdin.end(JSON.stringify(texts));
+    await new Promise((ready) => child.stdout.once("data", ready));
+    await new Promise((later) => setTimeout(later, Math.random() * 30));
+    child.kill("SIGKILL");
+    await ended;
+    expect(texts).toContain(read());
+  }
+  const temporary = (): string[] => readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => /\.rouse-.*\.tmp$/.test(name));
+  const id = "0f8fad5b-d9cb-469f-a165-70867728950e";
+  for (const name of [
+    "rouse.json5",
+    FILE,
+    "mappings/drafts/a.json5",
+    "tests/shop/a.json5",
+    ".rouse/secrets/hook-token",
+    ".rouse/config-versions/1.json",
+  ])
+    (world as World).write(`${name}.rouse-${id}.tmp`, "half");
+  (world as World).write(`mappings/theirs.${id}.tmp`, "of another program");
+  expect(temporary().length).toBeGreaterThanOrEqual(6);
+  const next = await createGateway({ cwd: dir, env: {}, workers: false });
+  await next.start();
+  await next.stop();
+  expect([temporary(), existsSync(join(dir, `mappings/theirs.${id}.tmp`))]).toEqual([[], true]);
+});
+
+/** Runs a script in a mount namespace of its own; undefined if the system does not allow that. */
+const inNamespace = (script: string, dir: string) =>
+  run("bash", ["-c", 'exec unshare -m bash -c "$@"', "", script, process.execPath, ROUSE, dir], { cwd: dir }).catch(
+    (error: { stdout: string; stderr: string }) => error,
+  );
+
+describe.skipIf(!canMount())("a config folder that is really", () => {
+  const DRAFT = `{ id: "acme", mappings: [\n  // of the draft\n  ${NEW}\n] }\n`;
+  beforeEach(async () => {
+    cli = await createCli();
+    await cli.write("rouse.json5", shopConfig());
+    mkdirSync(join(cli.dir, "mappings/drafts"), { recursive: true });
+    await cli.write("mappings/drafts/acme.json5", DRAFT);
+    await run("git", ["init", "-q", cli.dir]);
+  });
+
+  it("read-only gives a patch that git applies in a clone", async () => {
+    const { dir, write } = cli as CliWorld;
+    const script = 'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && cd "$2" && exec "$0" "$1" drafts accept acme --yes';
+    const { stdout, stderr } = await inNamespace(script, dir);
+    expect(stderr).toMatch(/nothing was written: .*acme\.json5 cannot be written \(EROFS\)\nThe change as a patch, for `git apply`:/);
+    expect(readdirSync(join(dir, "mappings"))).toEqual(["drafts"]);
+    await write("change.patch", stdout);
+    await run("git", ["-C", dir, "apply", "--check", "change.patch"]);
+    await run("git", ["-C", dir, "apply", "change.patch"]);
+    expect(readFileSync(join(dir, "mappings/acme.json5"), "utf8")).toBe(DRAFT);
+    expect(existsSync(join(dir, "mappings/drafts/acme.json5"))).toBe(false);
+  });
+
+  it("full leaves the old file", async () => {
+    const { dir } = cli as CliWorld;
+    // A file system of its own for the mappings; the versions stand on the other one.
+    const script = `mkdir full && mount -t tmpfs -o size=64k tmpfs full && cp -r mappings/. full && mount --move full mappings \
+      && (cat /dev/zero > mappings/filler || true) 2>/dev/null && "$0" "$1" drafts accept acme --yes; ls mappings`;
+    const { stdout, stderr } = await inNamespace(script, dir);
+    expect(stderr).toMatch(/nothing was written: it cannot be written \(ENOSPC\)/);
+    expect(stdout).toMatch(/\ndrafts\nfiller\n$/);
+    expect(readdirSync(join(dir, ".rouse/config-versions"))).toEqual([]);
+  });
+});
+
+describe("only mappings of the config and of mapping files", () => {
+  const OWN = "{ id: 'acme', mappings: [ { id: 'acme.new', match: { path: 'new' }, messageTemplate: 'x' } ] }";
+  it.each<[string, object, string]>([
+    ["a module file", { kind: "add", text: NEW, file: "../transforms/own.ts" }, "usage"],
+    ["a module file by its name", { kind: "add", text: NEW, file: "own.ts" }, "usage"],
+    ["a file in another folder", { kind: "add", text: NEW, file: "/etc/rouse.json5" }, "usage"],
+    ["a module file, with a draft", { kind: "draft", name: "new", into: "../transforms/own.ts" }, "usage"],
+    ["the manifest, with a draft", { kind: "draft", name: "new", into: "../package.json" }, "usage"],
+    ["a draft outside of its folder", { kind: "draft", name: "../../transforms/own" }, "not_found"],
+    ["other parts of the config, with a draft", { kind: "draft", name: "parts" }, "config_invalid"],
+    [
+      "other parts of the config, in a mapping",
+      replace(`{ id: "acme.order", match: { path: "acme" }, messageTemplate: "x", gateway: { port: 1 } }`),
+      "config_invalid",
+    ],
+    ["the mapping of a preset", replace(NEW, "github.push"), "not_found"],
+  ])("are changed: not %s", async (_name, change, code) => {
+    await createHandWritten();
+    const { write, dir } = world as World;
+    write("transforms/own.ts", "export default () => ({});\n");
+    write("package.json", "{}");
+    write("mappings/drafts/new.json5", OWN);
+    write("mappings/drafts/parts.json5", OWN.replace("mappings:", "gateway: { port: 1 }, mappings:").replaceAll("acme", "parts"));
+    const before = ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name));
+    expect((await land(change, { confirm: ["auth", "transform.module"] })).body).toMatchObject({ ok: false, error: { code } });
+    expect(["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name))).toEqual(before);
+    expect(readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) => name.startsWith("config-versions"))).toEqual([]);
+  });
+});

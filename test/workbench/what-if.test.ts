@@ -1,0 +1,165 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { definePlugin } from "../../src/plugin/api.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { ask, askEnd, begin, CHANNEL, listChildren, ORDER, REFUND, REFUND_TEXT, SLOW } from "./what-if-world.ts";
+
+const ADD = { kind: "add", text: REFUND_TEXT };
+const ORDER_ALONE = {
+  id: "shop.order",
+  match: { path: "shop", payload: { type: "order" } },
+  messageTemplate: "Order {{id}}",
+  deliver: false,
+};
+const DRAFT = { id: "refunds", mappings: [REFUND] };
+/** Each event takes a moment: a comparison that does not end by itself within the test. */
+const ADD_SLOW = { kind: "add", text: JSON.stringify({ ...REFUND, transform: { module: "slow.js" } }) };
+
+function routeTests(url: () => string | undefined): void {
+  let world: World;
+  beforeEach(async () => {
+    world = await createWorld({
+      workers: false,
+      config: {
+        plugins: ["./own.js"],
+        channels: { own: {} },
+        hooks: { mappings: [ORDER] },
+        ...(url() !== undefined && { store: { url: url() } }),
+      },
+      files: { "own.js": CHANNEL, "transforms/slow.js": SLOW, "mappings/drafts/refunds.json": DRAFT },
+    });
+  });
+  afterEach(() => world.stop());
+  const send = async (type: string, count: number): Promise<void> => {
+    for (let id = 0; id < count; id++) await world.post("/hooks/shop", { type, id, customer: { name: "Ann" } });
+  };
+
+  it("answers one document a line: progress, groups as they are found, and the end", async () => {
+    await send("refund", 5);
+    await send("order", 3);
+    const { status, headers, lines } = await ask(world, { change: ADD, since: "1h" });
+    expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([200, "application/x-ndjson", "no-store"]);
+    expect(lines[0]).toEqual({ type: "progress", events: 0, skipped: 0, changed: 0, wouldRun: 0, wouldNotRun: 0 });
+    const groups = lines.filter((line) => line.type === "group");
+    expect(groups[0]).toMatchObject({ kind: "starts", mapping: "shop.refund", count: 1, examples: [{ path: "shop" }] });
+    expect(groups.at(-1)).toMatchObject({ count: 5 });
+    // No example comes twice.
+    const examples = groups.flatMap((group) => group.examples.map(({ eventId }) => eventId));
+    expect([examples.length, new Set(examples).size]).toEqual([3, 3]);
+    const start = { kind: "starts", count: 5, examples: examples.map((eventId) => ({ eventId })) };
+    expect(lines.at(-1)).toMatchObject({ type: "end", complete: true, events: 8, changed: 5, wouldRun: 5, groups: [start] });
+    expect(lines.filter(({ type }) => type === "end")).toHaveLength(1);
+
+    const changeOf = async (change: object, more: object = {}) => {
+      const { groups: found, events } = await askEnd(world, { change, ...more });
+      return [events, ...found.map(({ kind, mapping, count }) => `${kind}:${mapping} ${count}`)];
+    };
+    expect(await changeOf({ kind: "draft", name: "refunds" })).toEqual([8, "starts:shop.refund 5"]);
+    expect(await changeOf({ kind: "file", file: "more.json5", text: JSON.stringify(DRAFT) })).toEqual([8, "starts:shop.refund 5"]);
+    const replaced = { kind: "replace", mapping: "shop.order", text: JSON.stringify({ ...ORDER, to: "room-2" }) };
+    expect(await changeOf(replaced)).toEqual([8, "recipient:shop.order 3"]);
+    expect(await changeOf(replaced, { last: 2 })).toEqual([2, "recipient:shop.order 2"]);
+    expect(await changeOf(replaced, { events: [examples[0]] })).toEqual([1]);
+    expect(await changeOf(replaced, { path: "other" })).toEqual([0]);
+    // All of it was one process, and the config in use is compared, also after it has changed.
+    expect(listChildren("what-if-child")).toHaveLength(1);
+    world.write("mappings/live.json", { id: "live", mappings: [{ ...REFUND, id: "live.refund" }] });
+    await world.gateway.reload();
+    expect(await changeOf(ADD)).toEqual([8, "other-mapping:shop.refund 5"]);
+  });
+
+  it("ends the comparison before of the same client, and one whose connection is closed; of others there are two at once", async () => {
+    await send("refund", 60);
+    const slow = { change: ADD_SLOW };
+    const first = await begin(world, { ...slow, client: "page" });
+    expect([first.status, first.first]).toEqual([200, expect.stringContaining('"type":"progress"')]);
+    expect(await askEnd(world, { change: ADD, last: 3, client: "page" })).toMatchObject({ events: 3, wouldRun: 3 });
+    expect((await first.rest()).trimEnd().split("\n").at(-1)).toMatch(/^\{"type":"error","code":"superseded"/);
+
+    const readers = [await begin(world, { ...slow, client: "page" }), await begin(world, slow)];
+    const { status, headers, error } = await ask(world, { change: ADD });
+    expect([status, error?.code, headers.get("retry-after")]).toEqual([429, "rate_limited", "2"]);
+    // What is landed does not wait for them.
+    const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: ADD }) });
+    expect(checked.body.check).toMatchObject({ problems: [], whatIf: { events: 60, wouldRun: 60 } });
+    for (const reader of readers) reader.leave();
+    expect(await world.until(async () => (await ask(world, { change: ADD })).status === 200)).toBe(true);
+    // The modules of what was left are gone with it.
+    await world.until(async () => listChildren("what-if-child").every(({ group }) => listChildren("transform-worker", group).length === 0));
+
+    const last = await begin(world, slow);
+    const children = listChildren("what-if-child");
+    await world.gateway.stop();
+    expect(await last.rest()).toContain('"type":"error","code":"draining"');
+    expect(children.length).toBeGreaterThan(0);
+    await world.until(async () => children.every(({ pid }) => listChildren("", pid).length === 0));
+  }, 90_000);
+}
+
+describe("POST /admin/v1/what-if", () => routeTests(() => undefined));
+
+describePostgres("POST /admin/v1/what-if on PostgreSQL", () => {
+  let schema: Schema;
+  beforeEach(() => void (schema = newSchema()));
+  afterEach(() => schema.drop());
+  routeTests(() => schema.url);
+});
+
+describe("a comparison over HTTP", () => {
+  let world: World;
+  afterEach(() => world.stop());
+
+  it("is refused with a reason if it cannot be made", async () => {
+    world = await createWorld({ workers: false, config: { hooks: { mappings: [ORDER_ALONE] } } });
+    const refusals = [
+      [{ change: { kind: "draft", name: "none" } }, 404, "not_found"],
+      [{ change: { kind: "replace", mapping: "none", text: REFUND_TEXT } }, 404, "not_found"],
+      [{ change: { kind: "add", text: "{ id: " } }, 400, "config_invalid"],
+      [{ change: { kind: "add", text: JSON.stringify({ ...REFUND, agentId: "absent" }) } }, 400, "config_invalid"],
+      [{ change: { kind: "file", file: "../rouse.json5", text: "{}" } }, 400, "usage"],
+      [{ change: { kind: "undo" } }, 400, "usage"],
+      [{ change: ADD, last: 0 }, 400, "usage"],
+      [{ change: ADD, events: ["evt_1"], since: "1h" }, 400, "usage"],
+      [{ change: ADD, event: "evt_1" }, 400, "usage"],
+    ] as const;
+    for (const [body, status, code] of refusals) {
+      const answer = await ask(world, body);
+      expect([body, answer.status, answer.error?.code]).toEqual([body, status, code]);
+    }
+    const { lines } = await ask(world, { change: ADD, events: ["evt_none"] });
+    expect(lines.at(-1)).toMatchObject({ type: "error", code: "not_found", message: "there is no event evt_none" });
+    const stranger = await fetch(`${world.url}/admin/v1/what-if`, { method: "POST", body: JSON.stringify({ change: ADD }) });
+    expect(stranger.status).toBe(401);
+  });
+
+  it("is refused while the files are not what the gateway uses: something else would be compared", async () => {
+    world = await createWorld({ workers: false, config: { hooks: { mappings: [ORDER_ALONE] } } });
+    const text = readFileSync(join(world.dir, "rouse.json5"), "utf8");
+    world.write("rouse.json5", text.replace("Order", "Sale"));
+    world.write("mappings/broken.json5", "{");
+    expect(await ask(world, { change: ADD })).toMatchObject({ status: 409, error: { code: "conflict" } });
+    const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: ADD }) });
+    expect(checked.body.check.problems).toMatchObject([{ path: "mappings/broken.json5" }]);
+    rmSync(join(world.dir, "mappings/broken.json5"));
+    await world.gateway.reload();
+    expect((await ask(world, { change: ADD })).status).toBe(200);
+  });
+
+  it("says that it cannot be made if plugins were passed as values, and changes are checked all the same", async () => {
+    world = await createWorld({
+      workers: false,
+      plugins: [definePlugin({ id: "mine", channel: () => ({ send: async () => ({ status: "sent" }) }) })],
+    });
+    const { status, error } = await ask(world, { change: ADD });
+    expect([status, error?.code, error?.message]).toEqual([
+      501,
+      "what_if_unavailable",
+      expect.stringContaining("passed to this gateway as values"),
+    ]);
+    const checked = await world.admin("/admin/v1/changes/check", { method: "POST", body: JSON.stringify({ change: ADD }) });
+    expect(checked.body.check).toMatchObject({ problems: [], whatIf: { events: 0 } });
+    expect(listChildren("what-if-child")).toEqual([]);
+  });
+});
