@@ -32,6 +32,7 @@ removeLeftFolders();
 const watchdog = startWatchdog();
 
 const count = values.seed === undefined ? Number(values.seeds) : 1;
+if (!Number.isInteger(count) || count < 1) throw new Error(`--seeds is a number of seeds, such as 1000, and not "${values.seeds}"`);
 const begun = performance.now();
 let done = 0;
 const failures = await runSeeds({
