@@ -117,7 +117,7 @@ const page = (text: string): string => `<!doctype html><meta charset="utf-8"><ti
 /** Waits at the loopback address for the browser to come back with a code. Whoever comes with another state is sent away. */
 function redirected(server: Server, state: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(new GmailProblem("nobody gave consent in time: run the setup again and open the address"));
+    const stop = (): void => reject(new GmailProblem("consent was not given in time: run the setup again and open the address"));
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
     server.on("request", (request, response) => {

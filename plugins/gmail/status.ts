@@ -27,7 +27,7 @@ function storedState(config: GmailConfig, state: WatchState, now: number): Servi
   if (!found.ok || now - (state.aliveAt ?? 0) <= STALE_MS) return found;
   return {
     ok: false,
-    message: `nobody has watched ${config.account} since ${time(state.aliveAt)}: start the gateway with \`rouse start\``,
+    message: `no gateway has read the mailbox of ${config.account} since ${time(state.aliveAt)}: start the gateway with \`rouse start\``,
   };
 }
 

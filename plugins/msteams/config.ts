@@ -25,7 +25,7 @@ export const config = channelConfig(
     appSecret: secret("A client secret of the app."),
     tenantId: secret("The app's tenant; `botframework.com` for a bot of many tenants.").default("botframework.com"),
     loginUrl: httpUrl("Where the bot's token comes from.", "https://login.microsoftonline.com"),
-    serviceUrl: httpUrl("The Bot Connector for conversations that nobody has begun yet.", "https://smba.trafficmanager.net/teams"),
+    serviceUrl: httpUrl("The Bot Connector for conversations without an earlier message.", "https://smba.trafficmanager.net/teams"),
     openIdUrl: httpUrl("Metadata of the keys that sign what comes in.", OPEN_ID),
   },
   {

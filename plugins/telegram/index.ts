@@ -17,7 +17,7 @@ const parseRecipient = recipients({
 const config = channelConfig(
   {
     token: secret("Token of the bot, from @BotFather."),
-    apiUrl: httpUrl("Address of the Bot API; another one for a Bot API server of your own.", "https://api.telegram.org"),
+    apiUrl: httpUrl("Address of the Bot API: change it to use your own Bot API server.", "https://api.telegram.org"),
     mode: z
       .enum(["polling", "webhook"])
       .default("polling")

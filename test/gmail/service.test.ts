@@ -220,14 +220,14 @@ describe("rouse webhooks gmail status", () => {
     expect([said.code, said.out]).toEqual([1, "not ok: no account is set: run `rouse webhooks gmail setup --account <address>`\n"]);
   });
 
-  it("is well after the setup, and not when nobody has watched for long", async () => {
+  it("is well after the setup, and not when no gateway has read the mailbox for long", async () => {
     await mail.setup();
     expect((await status()).code).toBe(0);
     await change({ aliveAt: Date.now() - 1_000_000 });
     const said = await status();
     expect([said.code, said.out]).toEqual([
       1,
-      expect.stringMatching(/^not ok: nobody has watched ann@example.com since [\dT:.Z-]+: start the gateway/),
+      expect.stringMatching(/^not ok: no gateway has read the mailbox of ann@example.com since [\dT:.Z-]+: start the gateway/),
     ]);
     expect(said.out).toContain("gateway        none runs");
   });
