@@ -1,0 +1,142 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { exactTime, relativeTime, visibleText } from "./format.ts";
+import { toast } from "./toast.tsx";
+
+export type Tone = "good" | "warn" | "bad" | "quiet";
+
+const TONES: Record<Exclude<Tone, "quiet">, readonly string[]> = {
+  good: ["accepted", "succeeded", "delivered", "ok", "done", "connected", "approved", "resolved", "passed"],
+  warn: [
+    ..."unmatched parked warn unknown no_route timed_out cancelled collecting waiting denied open testing pending".split(" "),
+    ..."queued running snoozed draft missing processing".split(" "),
+  ],
+  bad: ["failed", "rejected", "fail", "failing", "expired", "lost", "error"],
+};
+const MARKS: Record<Tone, string> = { good: "✓", warn: "●", bad: "✗", quiet: "–" };
+
+/** The tone of a state's word. */
+export const toneOf = (word: string): Tone =>
+  (Object.keys(TONES) as Exclude<Tone, "quiet">[]).find((tone) => TONES[tone].includes(word)) ?? "quiet";
+
+/** A state: a mark of its own shape and its word, so that colour is never all that tells. */
+export function Status({ word, tone = toneOf(word) }: { word: string; tone?: Tone }) {
+  return (
+    <span class={`status ${tone}`}>
+      <span class="mark" aria-hidden="true">
+        {MARKS[tone]}
+      </span>
+      {word.replaceAll("_", " ")}
+    </span>
+  );
+}
+
+/** A time as people say it, with the exact one in its title; it stays true while the page is open. */
+export function Time({ iso }: { iso: string | null | undefined }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), 10_000);
+    return () => clearInterval(timer);
+  }, []);
+  if (!iso) return <span class="quiet">–</span>;
+  return (
+    <time dateTime={iso} title={exactTime(iso)}>
+      {relativeTime(iso)}
+    </time>
+  );
+}
+
+/** Puts text on the clipboard and says so. */
+export async function copy(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(`Copied ${what}.`);
+  } catch {
+    // Without HTTPS or the permission, browsers have no clipboard.
+    toast(`Your browser does not allow copying here. ${what}: ${text}`, { tone: "warn" });
+  }
+}
+
+/** The kind and the first characters of an id, with a button that copies the whole. */
+export function Id({ id, to }: { id: string; to?: string }) {
+  const [prefix = "", rest = ""] = id.includes("_") ? id.split("_", 2) : ["", id];
+  const short = rest.length > 10 ? `${prefix ? `${prefix}_` : ""}…${rest.slice(-8)}` : id;
+  return (
+    <span class="id mono" title={id}>
+      {to ? <a href={to}>{short}</a> : short}
+      <button type="button" class="icon" aria-label={`Copy ${id}`} onClick={() => void copy(id, id)}>
+        ⧉
+      </button>
+    </span>
+  );
+}
+
+export interface ButtonProps {
+  children: ComponentChildren;
+  onClick?: () => void;
+  kind?: "primary" | "danger" | "plain";
+  busy?: boolean;
+  disabled?: boolean;
+  title?: string;
+  submit?: boolean;
+}
+
+export function Button({ children, onClick, kind, busy = false, disabled = false, title, submit = false }: ButtonProps) {
+  return (
+    <button
+      type={submit ? "submit" : "button"}
+      class={`button ${kind ?? ""}`}
+      disabled={disabled || busy}
+      aria-busy={busy}
+      {...(title ? { title } : {})}
+      {...(onClick ? { onClick } : {})}
+    >
+      {children}
+    </button>
+  );
+}
+
+/** Names and values of one thing; pairs without a value are left out. */
+export function Facts({ pairs }: { pairs: readonly (readonly [string, ComponentChildren])[] }) {
+  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
+  return (
+    <dl class="facts">
+      {shown.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A part of a page under a heading of its own; `actions` stand at the right of the heading. */
+export function Section(props: { title: string; actions?: ComponentChildren; children: ComponentChildren; label?: string }) {
+  return (
+    <section class="section" aria-label={props.label ?? props.title}>
+      <header>
+        <h2>{props.title}</h2>
+        {props.actions ? <div class="actions">{props.actions}</div> : null}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** Text in which the parts that came from outside are marked, also for those who do not see the colour. */
+export function OutsideText({ parts }: { parts: readonly { text: string; outside: boolean }[] }) {
+  return (
+    <pre class="outside-text">
+      {parts.map((part, index) =>
+        part.outside ? (
+          <mark key={index} title="from the sender">
+            {visibleText(part.text)}
+          </mark>
+        ) : (
+          visibleText(part.text)
+        ),
+      )}
+    </pre>
+  );
+}
