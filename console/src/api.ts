@@ -84,29 +84,6 @@ export async function* askLines<T>(path: string, options: AskOptions = {}): Asyn
   for await (const line of readLines(await send(path, options))) if (line.trim() !== "") yield JSON.parse(line) as T;
 }
 
-/** One message of a stream of server-sent events. */
-export interface StreamMessage {
-  event: string;
-  data: string;
-}
-
-/**
- * Reads server-sent events by `fetch`, since `EventSource` cannot send the header that sessions need. Comments, which keep
- * the connection open, are left out.
- */
-export async function* askStream(path: string, signal: AbortSignal): AsyncGenerator<StreamMessage> {
-  let message: { event: string; data: string[] } = { event: "message", data: [] };
-  for await (const raw of readLines(await send(path, { signal }))) {
-    const line = raw.replace(/\r$/, "");
-    if (line.startsWith("event:")) message.event = line.slice(6).trim();
-    else if (line.startsWith("data:")) message.data.push(line.slice(5).replace(/^ /, ""));
-    else if (line === "") {
-      if (message.data.length > 0) yield { event: message.event, data: message.data.join("\n") };
-      message = { event: "message", data: [] };
-    }
-  }
-}
-
 /** Signs in with the gateway token. Null, or why not. */
 export async function signIn(token: string): Promise<string | null> {
   const response = await fetch("/console/session", {
