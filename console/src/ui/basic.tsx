@@ -1,5 +1,5 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { exactTime, relativeTime, visibleText } from "./format.ts";
 import { toast } from "./toast.tsx";
 
@@ -31,17 +31,22 @@ export function Status({ word, tone = toneOf(word) }: { word: string; tone?: Ton
   );
 }
 
+const TICK_MS = 10_000;
+/** One clock for all times of the page: a list has hundreds of them. */
+const now = signal(Date.now());
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, TICK_MS);
+
 /** A time as people say it, with the exact one in its title; it stays true while the page is open. */
 export function Time({ iso }: { iso: string | null | undefined }) {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((count) => count + 1), 10_000);
-    return () => clearInterval(timer);
-  }, []);
+  const ticked = now.value;
   if (!iso) return <span class="quiet">–</span>;
+  // What happened after the last tick is not in the future.
+  const reference = Date.parse(iso) > ticked ? Date.now() : ticked;
   return (
     <time dateTime={iso} title={exactTime(iso)}>
-      {relativeTime(iso)}
+      {relativeTime(iso, reference)}
     </time>
   );
 }
