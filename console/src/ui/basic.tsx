@@ -2,22 +2,11 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { exactTime, relativeTime, visibleText } from "./format.ts";
 import { toast } from "./toast.tsx";
+import { toneOf, type Tone } from "./tone.ts";
 
-export type Tone = "good" | "warn" | "bad" | "quiet";
+export { toneOf, type Tone } from "./tone.ts";
 
-const TONES: Record<Exclude<Tone, "quiet">, readonly string[]> = {
-  good: ["accepted", "succeeded", "delivered", "ok", "done", "connected", "approved", "resolved", "passed"],
-  warn: [
-    ..."unmatched parked warn unknown no_route timed_out cancelled collecting waiting denied open testing pending".split(" "),
-    ..."queued running snoozed draft missing processing".split(" "),
-  ],
-  bad: ["failed", "rejected", "fail", "failing", "expired", "lost", "error"],
-};
 const MARKS: Record<Tone, string> = { good: "✓", warn: "●", bad: "✗", quiet: "–" };
-
-/** The tone of a state's word. */
-export const toneOf = (word: string): Tone =>
-  (Object.keys(TONES) as Exclude<Tone, "quiet">[]).find((tone) => TONES[tone].includes(word)) ?? "quiet";
 
 /** A state: a mark of its own shape and its word, so that colour is never all that tells. */
 export function Status({ word, tone = toneOf(word) }: { word: string; tone?: Tone }) {

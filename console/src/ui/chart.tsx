@@ -13,6 +13,7 @@ const HEIGHT = 140;
 const LEFT = 44;
 const BOTTOM = 18;
 const TOP = 6;
+const PLOT = HEIGHT - BOTTOM - TOP;
 
 /** A maximum that ends an axis well: 1, 2 or 5 times a power of ten. */
 export function axisEnd(most: number): number {
@@ -21,76 +22,98 @@ export function axisEnd(most: number): number {
   return ([1, 2, 5, 10].find((factor) => factor * power >= most) ?? 10) * power;
 }
 
-/** Bars over time, stacked by series, with axes and a legend; the values also stand in a table for screen readers. */
-export function TimeBars(props: { label: string; times: readonly string[]; series: readonly Series[]; unit?: string }) {
-  const { times, series, unit = "" } = props;
+/** What each series is called, and its colour. */
+const Legend = ({ series }: { series: readonly Series[] }) => (
+  <span class="legend">
+    {series.map(({ name, color }) => (
+      <span key={name}>
+        <svg width="10" height="10" aria-hidden="true">
+          <rect width="10" height="10" rx="2" fill={`var(${color})`} />
+        </svg>
+        {name}
+      </span>
+    ))}
+  </span>
+);
+
+/** The lines of the value axis: nothing, half and all of `top`. */
+const ValueAxis = ({ top, unit }: { top: number; unit: string }) => (
+  <>
+    {[0, 0.5, 1].map((share) => {
+      const y = HEIGHT - BOTTOM - share * PLOT;
+      return (
+        <g key={share}>
+          <line x1={LEFT} x2={WIDTH} y1={y} y2={y} class="grid" />
+          <text x={LEFT - 6} y={y + 4} class="tick end">
+            {shortNumber(top * share)}
+            {unit}
+          </text>
+        </g>
+      );
+    })}
+  </>
+);
+
+/** The first, the middle and the last time under the bars. */
+function TimeAxis({ times, step }: { times: readonly string[]; step: number }) {
+  const last = times.length - 1;
+  const marks =
+    last > 0
+      ? ([
+          [0, ""],
+          [Math.floor(times.length / 2), "middle"],
+          [last, "end"],
+        ] as const)
+      : ([[0, ""]] as const);
+  return (
+    <>
+      {marks.map(([index, anchor]) => (
+        <text key={index} x={LEFT + (index + 0.5) * step} y={HEIGHT - 4} class={`tick ${anchor}`}>
+          {times[index] ? clockTime(times[index]) : ""}
+        </text>
+      ))}
+    </>
+  );
+}
+
+export interface TimeBarsProps {
+  label: string;
+  /** The beginning of each bar, ISO 8601. */
+  times: readonly string[];
+  series: readonly Series[];
+  unit?: string;
+}
+
+/** Bars over time, stacked by series, with axes and a legend; a bar's values are in its title. */
+export function TimeBars({ label, times, series, unit = "" }: TimeBarsProps) {
   const titleId = useId();
   const totals = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0));
   const top = axisEnd(Math.max(0, ...totals));
   const step = (WIDTH - LEFT) / Math.max(1, times.length);
-  const scale = (value: number): number => (value / top) * (HEIGHT - BOTTOM - TOP);
-  const marks = times.length > 1 ? [0, Math.floor(times.length / 2), times.length - 1] : [0];
   return (
     <figure class="chart">
-      <figcaption id={titleId}>
-        <b>{props.label}</b>
-        <span class="legend">
-          {series.map(({ name, color }) => (
-            <span key={name}>
-              <svg width="10" height="10" aria-hidden="true">
-                <rect width="10" height="10" rx="2" fill={`var(${color})`} />
-              </svg>
-              {name}
-            </span>
-          ))}
-        </span>
+      <figcaption>
+        <b id={titleId}>{label}</b>
+        <Legend series={series} />
       </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-labelledby={titleId}>
-        {[0, 0.5, 1].map((share) => {
-          const y = HEIGHT - BOTTOM - scale(top * share);
-          return (
-            <g key={share}>
-              <line x1={LEFT} x2={WIDTH} y1={y} y2={y} class="grid" />
-              <text x={LEFT - 6} y={y + 4} class="tick end">
-                {shortNumber(top * share)}
-                {unit}
-              </text>
-            </g>
-          );
-        })}
+        <ValueAxis top={top} unit={unit} />
         {times.map((time, index) => {
-          let below = 0;
+          const said = series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ");
+          let y = HEIGHT - BOTTOM;
           return (
             <g key={time}>
-              <title>{`${exactTime(time)}: ${series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ")}`}</title>
-              <rect x={LEFT + index * step} width={step} y={TOP} height={HEIGHT - BOTTOM - TOP} class="hit" />
+              <title>{`${exactTime(time)}: ${said}`}</title>
+              <rect x={LEFT + index * step} width={step} y={TOP} height={PLOT} class="hit" />
               {series.map(({ name, color, values }) => {
-                const height = scale(values[index] ?? 0);
-                below += height;
-                return (
-                  <rect
-                    key={name}
-                    x={LEFT + index * step + step * 0.1}
-                    width={step * 0.8}
-                    y={HEIGHT - BOTTOM - below}
-                    height={height}
-                    fill={`var(${color})`}
-                  />
-                );
+                const height = ((values[index] ?? 0) / top) * PLOT;
+                y -= height;
+                return <rect key={name} x={LEFT + (index + 0.1) * step} width={step * 0.8} y={y} height={height} fill={`var(${color})`} />;
               })}
             </g>
           );
         })}
-        {marks.map((index) => (
-          <text
-            key={index}
-            x={LEFT + (index + 0.5) * step}
-            y={HEIGHT - 4}
-            class={`tick ${index === times.length - 1 && index > 0 ? "end" : index === 0 ? "" : "middle"}`}
-          >
-            {times[index] ? clockTime(times[index]) : ""}
-          </text>
-        ))}
+        <TimeAxis times={times} step={step} />
       </svg>
     </figure>
   );
