@@ -11,4 +11,6 @@ cpSync(new URL("../src/http/console", import.meta.url), new URL("../dist/src/htt
   recursive: true,
   filter: (source) => !source.endsWith(".ts"),
 });
-process.exitCode = status ?? 1;
+const built = spawnSync("vite", ["build", "console", "--logLevel", "warn"], { cwd: root, stdio: "inherit" });
+process.exitCode = status || built.status || 0;
+if (status === null || built.status === null) process.exitCode = 1;

@@ -12,6 +12,8 @@ import { isLoopback } from "../core/address.ts";
 import { presentedToken } from "../intake/authenticate.ts";
 import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
 import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
+import { VERSION } from "../core/version.ts";
+import { createConsoleAssets } from "./console/assets.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet, createConsoleSessions } from "./console/routes.ts";
 import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
@@ -105,12 +107,20 @@ function operatorRoutes(deps: AppDeps): Hono {
     sessions.has(c.req.header("cookie"));
   app.route(
     "/console",
-    consoleRoutes({ sessions, limiter: createFailureLimiter(deps.clock, deps.sharedCounts?.("console")), isOperator, hasToken }),
+    consoleRoutes({
+      sessions,
+      assets: createConsoleAssets(),
+      limiter: createFailureLimiter(deps.clock, deps.sharedCounts?.("console")),
+      isOperator,
+      hasToken,
+    }),
   );
   app.use("*", async (c, next) => {
     if (!hasToken(c) && !hasSession(c)) return failureResponse(c, NO_TOKEN, newId("req"));
     await next();
     c.res.headers.set("cache-control", "no-store");
+    // The page offers to load itself again when another version answers.
+    c.res.headers.set("x-rouse-version", VERSION);
   });
   app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
   const admin = lazy(async () => {

@@ -8,6 +8,7 @@ import type { FailureLimiter } from "../../intake/callers.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 import { failureResponse } from "../errors.ts";
+import type { ConsoleAssets } from "./assets.ts";
 
 const LIFE_MS = 12 * 3_600_000;
 const MAX_SESSIONS = 100;
@@ -60,6 +61,7 @@ export function renderCookie(value: string, secure: boolean): string {
 
 export interface ConsoleDeps {
   sessions: ConsoleSessions;
+  assets: ConsoleAssets;
   limiter: FailureLimiter;
   /** Whether this is the gateway token. */
   isOperator(token: string): boolean;
@@ -70,9 +72,7 @@ export interface ConsoleDeps {
 /** A sign-in form holds the gateway token and nothing else. */
 const FORM_LIMITS = { maxBytes: 4096, timeoutMs: 30_000 };
 
-const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript" };
-const VIEWS = ["overview", "approvals", "events", "runs", "sessions", "deliveries", "refusals", "system"];
-const SCRIPTS = ["app", "dom", "list", "views", ...VIEWS].map((name) => `${name}.js`);
+const TYPES: Record<string, string> = { html: "text/html", css: "text/css" };
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -94,7 +94,7 @@ export const PAGE_HEADERS = {
   "cache-control": "no-store",
 };
 
-function page(c: Context, name: string, status: 200 | 401 | 429 = 200, message = ""): Response {
+function page(c: Context, name: string, status: 200 | 401 | 429 | 500 | 503 = 200, message = ""): Response {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "text/plain";
   return c.body(file(name).replace("{{message}}", message), status, { ...PAGE_HEADERS, "content-type": `${type}; charset=utf-8` });
 }
@@ -119,22 +119,56 @@ export function isSameOrigin(c: Context): boolean {
 const getAddress = (c: Context): string =>
   (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ?? "127.0.0.1";
 
+const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+/** What stands in place of the page while it is built in a clone, or if that failed. */
+function unbuiltPage(c: Context, state: Exclude<ReturnType<ConsoleAssets["prepare"]>, { state: "ready" }>): Response {
+  const [refresh, message, status] =
+    state.state === "building"
+      ? [
+          '<meta http-equiv="refresh" content="1" />',
+          "<p>Building the console from its sources. This takes a few seconds.</p>",
+          503 as const,
+        ]
+      : ["", `<p>The console could not be built.</p><pre>${escapeHtml(state.output)}</pre>`, 500 as const];
+  const text = file("building.html")
+    .replace("{{refresh}}", refresh)
+    .replace("{{message}}", () => message);
+  return c.body(text, status, { ...PAGE_HEADERS, "content-type": "text/html; charset=utf-8" });
+}
+
+/** A file of the built page. Its name holds a digest of what is in it, so browsers may keep it; `index.html` is asked for again. */
+async function assetPage(c: Context, assets: ConsoleAssets, name: string): Promise<Response> {
+  const asset = await assets.read(name, c.req.header("accept-encoding") ?? "");
+  if (!asset) return failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"));
+  return c.body(new Uint8Array(asset.bytes), 200, {
+    ...PAGE_HEADERS,
+    "content-type": `${asset.type}; charset=utf-8`,
+    vary: "accept-encoding",
+    ...(name === "index.html" ? {} : { "cache-control": "private, max-age=31536000, immutable" }),
+    ...(asset.encoding === null ? {} : { "content-encoding": asset.encoding }),
+  });
+}
+
 /**
  * The operator's page at `/console`. A browser shows the gateway token once, in a form, and gets a session in a cookie
  * that scripts cannot read and other sites cannot send.
  */
-export function consoleRoutes({ sessions, limiter, isOperator, hasToken }: ConsoleDeps): Hono {
+export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken }: ConsoleDeps): Hono {
   const app = new Hono();
   const mayEnter = (c: Context): boolean => hasToken(c) || sessions.has(c.req.header("cookie"));
   const isSecure = (c: Context): boolean => c.req.header("x-forwarded-proto") === "https";
-  app.get("/", (c) => (mayEnter(c) ? page(c, "page.html") : page(c, "signin.html", 401)));
-  app.get("/style.css", stylesheet);
-  app.get("/:script{[a-z]+\\.js}", (c) => {
-    const name = c.req.param("script");
-    if (!SCRIPTS.includes(name))
-      return failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"));
-    return mayEnter(c) ? page(c, name) : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req"));
+  app.get("/", (c) => {
+    if (!mayEnter(c)) return page(c, "signin.html", 401);
+    const state = assets.prepare();
+    return state.state === "ready" ? assetPage(c, assets, "index.html") : unbuiltPage(c, state);
   });
+  app.get("/style.css", stylesheet);
+  app.get("/assets/:name", (c) =>
+    mayEnter(c)
+      ? assetPage(c, assets, `assets/${c.req.param("name")}`)
+      : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
+  );
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
     const body = await collectBytes(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
@@ -146,6 +180,9 @@ export function consoleRoutes({ sessions, limiter, isOperator, hasToken }: Conso
       return page(c, "signin.html", 401, "That is not the gateway token.");
     }
     limiter.succeeded(getAddress(c));
+    // The page itself signs in again without leaving what is being written.
+    if (c.req.header("x-rouse-console") !== undefined)
+      return c.body(null, 204, { ...PAGE_HEADERS, "set-cookie": renderCookie(sessions.open(), isSecure(c)) });
     return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie(sessions.open(), isSecure(c)) });
   });
   app.post("/session/end", (c) => {

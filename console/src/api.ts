@@ -1,0 +1,106 @@
+import { signal } from "@preact/signals";
+
+/** The gateway's answer to a request that it refused, or the reason why there is no answer. */
+export class AskError extends Error {
+  override name = "AskError";
+  /** `signed_out`, `unreachable`, or the code of the gateway's error. */
+  readonly code: string;
+  readonly status: number;
+  constructor(code: string, message: string, status = 0) {
+    super(message);
+    this.code = code;
+    this.status = status;
+  }
+}
+
+/** Since when the gateway does not answer; null while it does. */
+export const awaySince = signal<Date | null>(null);
+/** Whether the session has ended: the page stays as it is, and asks for the token above it. */
+export const signedOut = signal(false);
+/** The version that answered first, and the one that answers now: a newer one offers to load the page again. */
+export const versions = signal<{ first: string; now: string } | null>(null);
+
+export interface AskOptions {
+  method?: "GET" | "POST" | "PUT" | "DELETE";
+  /** Sent as JSON. */
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+async function send(path: string, { method = "GET", body, signal }: AskOptions): Promise<Response> {
+  const json = body !== undefined;
+  let response: Response;
+  try {
+    response = await fetch(`/admin/v1${path}`, {
+      method,
+      headers: { "x-rouse-console": "1", ...(json ? { "content-type": "application/json" } : {}) },
+      ...(json ? { body: JSON.stringify(body) } : {}),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    awaySince.value ??= new Date();
+    throw new AskError("unreachable", "The gateway does not answer. What is shown may be old; the page tries again by itself.");
+  }
+  awaySince.value = null;
+  const version = response.headers.get("x-rouse-version");
+  if (version !== null) versions.value = { first: versions.value?.first ?? version, now: version };
+  if (response.status === 401) {
+    signedOut.value = true;
+    throw new AskError("signed_out", "Your session has ended. Sign in again to go on.", 401);
+  }
+  if (response.ok) return response;
+  const answer = (await response.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
+  throw new AskError(
+    answer?.error?.code ?? "unknown",
+    answer?.error?.message ?? `The gateway answered with status ${response.status}.`,
+    response.status,
+  );
+}
+
+/** Asks the admin API, such as `ask<{ events: EventSummary[] }>("/events?limit=50")`. Throws `AskError`. */
+export async function ask<T>(path: string, options: AskOptions = {}): Promise<T> {
+  return (await (await send(path, options)).json()) as T;
+}
+
+async function* readLines(response: Response): AsyncGenerator<string> {
+  let rest = "";
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (!reader) return;
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const lines = (rest + read.value).split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines;
+    }
+    if (rest !== "") yield rest;
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** Reads an answer of one JSON object a line (NDJSON) while it arrives. Leaving the loop ends the request. */
+export async function* askLines<T>(path: string, options: AskOptions = {}): AsyncGenerator<T> {
+  for await (const line of readLines(await send(path, options))) if (line.trim() !== "") yield JSON.parse(line) as T;
+}
+
+/** Signs in with the gateway token. Null, or why not. */
+export async function signIn(token: string): Promise<string | null> {
+  const response = await fetch("/console/session", {
+    method: "POST",
+    headers: { "x-rouse-console": "1" },
+    body: new URLSearchParams({ token }),
+  }).catch(() => null);
+  if (response === null) return "The gateway does not answer. Try again in a moment.";
+  if (response.ok) {
+    signedOut.value = false;
+    return null;
+  }
+  return response.status === 429 ? "Too many tries. Wait a minute, then try again." : "That is not the gateway token.";
+}
+
+/** Signs out, and shows the sign-in form. */
+export async function signOut(): Promise<void> {
+  await fetch("/console/session/end", { method: "POST" }).catch(() => null);
+  location.reload();
+}

@@ -1,0 +1,92 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { AskError, ask, awaySince, signedOut } from "./api.ts";
+
+/** What a panel shows: what it asked for, or why there is nothing; what was shown before stays while it asks again. */
+export interface Resource<T> {
+  data: T | undefined;
+  error: AskError | undefined;
+  /** Whether a request is under way for 150 ms and more: quick answers show no sign of loading. */
+  loading: boolean;
+  reload(): void;
+}
+
+const SIGN_OF_LOADING_MS = 150;
+const REFRESH_MS = 5000;
+const RETRY_MS = 1000;
+
+export interface ResourceOptions {
+  /** Asks again every five seconds while the page is visible. */
+  live?: boolean;
+}
+
+/** Asks the admin API for what a panel shows. A path of null asks nothing. */
+export function useResource<T>(path: string | null, { live = false }: ResourceOptions = {}): Resource<T> {
+  const [state, setState] = useState<{ path: string | null; data?: T; error?: AskError }>({ path });
+  const [loading, setLoading] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  useEffect(() => {
+    if (path === null) return;
+    const abort = new AbortController();
+    const sign = setTimeout(() => setLoading(true), SIGN_OF_LOADING_MS);
+    const settle = (change: { data?: T; error?: AskError }) => {
+      if (abort.signal.aborted) return;
+      // After an error what was shown of the same address stays, under the reason.
+      setState((before) => ({ path, ...(before.path === path && before.data !== undefined ? { data: before.data } : {}), ...change }));
+    };
+    ask<T>(path, { signal: abort.signal })
+      .then((data) => settle({ data }))
+      .catch((error: unknown) => settle({ error: error instanceof AskError ? error : new AskError("unknown", String(error)) }))
+      .finally(() => {
+        clearTimeout(sign);
+        if (!abort.signal.aborted) setLoading(false);
+      });
+    return () => {
+      abort.abort();
+      clearTimeout(sign);
+    };
+  }, [path, turn]);
+  useEffect(() => {
+    if (path === null) return;
+    const timer = setInterval(
+      () => {
+        const again = live || awaySince.value !== null;
+        if (again && !document.hidden && !signedOut.value) reload();
+      },
+      live ? REFRESH_MS : RETRY_MS * 2,
+    );
+    // What failed because the session had ended is asked again after the sign-in.
+    let wasOut = signedOut.peek();
+    const stop = signedOut.subscribe((out) => {
+      if (wasOut && !out) reload();
+      wasOut = out;
+    });
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
+  }, [path, live, reload]);
+  const current = state.path === path;
+  return { data: current ? state.data : undefined, error: current ? state.error : undefined, loading, reload };
+}
+
+/** Runs an action once at a time, and says whether it is under way. Errors reach `onError`. */
+export function useAction<A extends unknown[]>(
+  run: (...args: A) => Promise<void>,
+  onError: (error: Error) => void,
+): [(...args: A) => void, boolean] {
+  const [busy, setBusy] = useState(false);
+  const underWay = useRef(false);
+  const start = (...args: A): void => {
+    if (underWay.current) return;
+    underWay.current = true;
+    setBusy(true);
+    run(...args)
+      .catch((error: unknown) => onError(error instanceof Error ? error : new Error(String(error))))
+      .finally(() => {
+        underWay.current = false;
+        setBusy(false);
+      });
+  };
+  return [start, busy];
+}

@@ -1,0 +1,66 @@
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Button } from "./basic.tsx";
+
+/** A window above the page, closed by Escape. The focus goes back to where it was, which the browser's `dialog` sees to. */
+export function Dialog(props: { title: string; onClose(): void; children: ComponentChildren; wide?: boolean }) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    element.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={element} class={`dialog ${props.wide ? "wide" : ""}`} aria-label={props.title} onClose={props.onClose}>
+      <header>
+        <h2>{props.title}</h2>
+        <button type="button" class="icon" aria-label="Close" onClick={() => element.current?.close()}>
+          ×
+        </button>
+      </header>
+      {props.children}
+    </dialog>
+  );
+}
+
+interface Question {
+  title: string;
+  text: ComponentChildren;
+  action: string;
+  danger: boolean;
+  answer(yes: boolean): void;
+}
+
+const question = signal<Question | null>(null);
+
+/** Asks before something is done that cannot be taken back. Resolves to whether the reader agreed. */
+export function confirmed(title: string, text: ComponentChildren, action: string, danger = false): Promise<boolean> {
+  return new Promise((resolve) => {
+    question.value = {
+      title,
+      text,
+      action,
+      danger,
+      answer(yes) {
+        question.value = null;
+        resolve(yes);
+      },
+    };
+  });
+}
+
+/** Where `confirmed` asks; once in the page. */
+export function Questions() {
+  const asked = question.value;
+  if (!asked) return null;
+  return (
+    <Dialog title={asked.title} onClose={() => asked.answer(false)}>
+      <div class="body">{asked.text}</div>
+      <footer>
+        <Button onClick={() => asked.answer(false)}>Cancel</Button>
+        <Button kind={asked.danger ? "danger" : "primary"} onClick={() => asked.answer(true)}>
+          {asked.action}
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,73 @@
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const NUMBER = new Intl.NumberFormat();
+const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+
+/** The time with date and seconds, in the reader's zone. */
+export const exactTime = (iso: string): string => EXACT.format(new Date(iso));
+
+/** How long ago, or until when: `now`, `12 s ago`, `in 3 min`; from a day on, the date. */
+export function relativeTime(iso: string, now = Date.now()): string {
+  const ms = now - Date.parse(iso);
+  const seconds = Math.round(Math.abs(ms) / 1000);
+  if (seconds < 1) return "now";
+  const amount =
+    seconds < 60
+      ? `${seconds} s`
+      : seconds < 3600
+        ? `${Math.round(seconds / 60)} min`
+        : seconds < 86_400
+          ? `${Math.round(seconds / 3600)} h`
+          : null;
+  if (amount === null) return DAY.format(new Date(iso));
+  return ms > 0 ? `${amount} ago` : `in ${amount}`;
+}
+
+/** The time of the day, `12:04:11`. */
+export const clockTime = (iso: string): string => CLOCK.format(new Date(iso));
+
+/** A length of time in ms, such as `320 ms`, `4.2 s`, `3 min 20 s`. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+
+/** How long something took; `not ended` without an end. */
+export const elapsed = (from: string, to: string | null | undefined): string =>
+  to ? duration(Date.parse(to) - Date.parse(from)) : "not ended";
+
+export const number = (value: number): string => NUMBER.format(value);
+/** `1.2K`, for axes and counts in small places. */
+export const shortNumber = (value: number): string => SHORT.format(value);
+
+/** A size in bytes as `21 KB`. */
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`;
+  return value < 1024 * 1024 ? `${(value / 1024).toFixed(value < 10_240 ? 1 : 0)} KB` : `${(value / 1024 / 1024).toFixed(1)} MB`;
+}
+
+/** `1 event`, `2 events`. */
+export const plural = (count: number, one: string, many = `${one}s`): string => `${number(count)} ${count === 1 ? one : many}`;
+
+/** Control characters except tab and line feed, and characters that are not seen or change the direction of text. */
+const HIDDEN: readonly (readonly [from: number, to: number])[] = [
+  [0x00, 0x08],
+  [0x0b, 0x1f],
+  [0x7f, 0x9f],
+  [0x200b, 0x200f],
+  [0x202a, 0x202e],
+  [0x2060, 0x2069],
+  [0xfeff, 0xfeff],
+];
+const hex = (code: number): string => `\\u${code.toString(16).padStart(4, "0")}`;
+const HIDDEN_TEXT = new RegExp(`[${HIDDEN.map(([from, to]) => `${hex(from)}-${hex(to)}`).join("")}]`, "g");
+
+/**
+ * Text as it is safe to show: characters that are hidden or change the direction of text are shown by their code, so that
+ * what came in cannot look like something else.
+ */
+export const visibleText = (text: string): string => text.replace(HIDDEN_TEXT, (character) => hex(character.charCodeAt(0)));

@@ -1,0 +1,151 @@
+import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useKeys } from "./keys.ts";
+
+export interface Column<Row> {
+  head: string;
+  cell(row: Row): ComponentChildren;
+  /** Numbers stand at the right, one under another. */
+  numeric?: boolean;
+  /** Left out where there is little room. */
+  minor?: boolean;
+  /** Takes the room that is left. */
+  grow?: boolean;
+}
+
+export interface TableProps<Row> {
+  /** What the table lists, for screen readers. */
+  label: string;
+  rows: readonly Row[];
+  columns: readonly Column<Row>[];
+  rowId(row: Row): string;
+  /** The row whose detail is shown beside the table. */
+  selected?: string;
+  onSelect?(id: string): void;
+  /** Called when the end of the rows comes into sight. */
+  onEnd?(): void;
+}
+
+const ROW_HEIGHT = 34;
+/** Shorter tables are drawn whole, so that the browser's own search finds everything in them. */
+const DRAWN_WHOLE = 200;
+
+/** Which rows to draw of a long table that scrolls in `scroller`. */
+function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number): { from: number; to: number } {
+  const [range, setRange] = useState({ from: 0, to: Math.min(count, 60) });
+  const virtualizer = useRef<Virtualizer<HTMLElement, HTMLElement> | null>(null);
+  useLayoutEffect(() => {
+    if (count <= DRAWN_WHOLE) return;
+    const update = (instance: Virtualizer<HTMLElement, HTMLElement>): void => {
+      const items = instance.getVirtualItems();
+      const from = items[0]?.index ?? 0;
+      const to = (items.at(-1)?.index ?? 59) + 1;
+      setRange((before) => (before.from === from && before.to === to ? before : { from, to }));
+    };
+    const options = {
+      count,
+      getScrollElement: () => scroller.current,
+      estimateSize: () => ROW_HEIGHT,
+      overscan: 20,
+      scrollToFn: elementScroll,
+      observeElementRect,
+      observeElementOffset,
+      onChange: update,
+    };
+    virtualizer.current ??= new Virtualizer(options);
+    virtualizer.current.setOptions(options);
+    const unmount = virtualizer.current._didMount();
+    virtualizer.current._willUpdate();
+    update(virtualizer.current);
+    return unmount;
+  }, [count, scroller]);
+  return count <= DRAWN_WHOLE ? { from: 0, to: count } : { from: Math.min(range.from, count), to: Math.min(range.to, count) };
+}
+
+/** Calls `onEnd` when the element after the last row comes into sight. */
+function useEnd(end: RefObject<HTMLElement | null>, onEnd: (() => void) | undefined): void {
+  const called = useRef(onEnd);
+  called.current = onEnd;
+  useEffect(() => {
+    if (!end.current) return;
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && called.current?.(), { rootMargin: "400px" });
+    observer.observe(end.current);
+    return () => observer.disconnect();
+  }, [end]);
+}
+
+/** The gap of rows that are not drawn. */
+const Gap = ({ rows, columns }: { rows: number; columns: number }) =>
+  rows > 0 ? (
+    <tr aria-hidden="true">
+      <td colSpan={columns} style={{ height: `${rows * ROW_HEIGHT}px`, padding: 0, border: 0 }} />
+    </tr>
+  ) : null;
+
+/**
+ * A dense table with a head that stays. Where rows can be selected, a click or `j` and `k` select one, and its detail is
+ * shown beside it by the page.
+ */
+export function Table<Row>(props: TableProps<Row>) {
+  const { rows, columns, rowId, selected, onSelect } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const end = useRef<HTMLDivElement>(null);
+  const { from, to } = useVisibleRows(scroller, rows.length);
+  useEnd(end, props.onEnd);
+  const move = (step: number): void => {
+    if (!onSelect || rows.length === 0) return;
+    const at = rows.findIndex((row) => rowId(row) === selected);
+    const next = Math.min(rows.length - 1, Math.max(0, at === -1 ? (step > 0 ? 0 : rows.length - 1) : at + step));
+    const row = rows[next];
+    if (row === undefined) return;
+    onSelect(rowId(row));
+    const box = scroller.current;
+    const top = next * ROW_HEIGHT;
+    if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * ROW_HEIGHT)) box.scrollTop = top - box.clientHeight / 2;
+  };
+  useKeys(onSelect ? { j: () => move(1), k: () => move(-1) } : {});
+  return (
+    <div class="table" ref={scroller} tabIndex={0} role="region" aria-label={props.label}>
+      <table aria-rowcount={rows.length}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.head} scope="col" class={classOf(column)}>
+                {column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Gap rows={from} columns={columns.length} />
+          {rows.slice(from, to).map((row) => {
+            const id = rowId(row);
+            return (
+              <tr
+                key={id}
+                data-id={id}
+                aria-selected={onSelect ? id === selected : undefined}
+                class={onSelect ? "selectable" : ""}
+                onClick={(event) => {
+                  if (!(event.target as Element).closest("a, button, input")) onSelect?.(id);
+                }}
+              >
+                {columns.map((column) => (
+                  <td key={column.head} class={classOf(column)}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Gap rows={rows.length - to} columns={columns.length} />
+        </tbody>
+      </table>
+      <div ref={end} class="end" />
+    </div>
+  );
+}
+
+const classOf = (column: { numeric?: boolean; minor?: boolean; grow?: boolean }): string =>
+  [column.numeric && "number", column.minor && "minor", column.grow && "grow"].filter(Boolean).join(" ");
