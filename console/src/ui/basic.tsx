@@ -2,8 +2,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { exactTime, relativeTime, visibleText } from "./format.ts";
 import { toast } from "./toast.tsx";
+import type { Tone } from "./tone.ts";
 
-export type Tone = "good" | "warn" | "bad" | "quiet";
+export type { Tone } from "./tone.ts";
 
 const TONES: Record<Exclude<Tone, "quiet">, readonly string[]> = {
   good: ["accepted", "succeeded", "delivered", "ok", "done", "connected", "approved", "resolved", "passed"],

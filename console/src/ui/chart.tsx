@@ -21,76 +21,100 @@ export function axisEnd(most: number): number {
   return ([1, 2, 5, 10].find((factor) => factor * power >= most) ?? 10) * power;
 }
 
-/** Bars over time, stacked by series, with axes and a legend; the values also stand in a table for screen readers. */
+interface BarsProps {
+  times: readonly string[];
+  series: readonly Series[];
+  unit: string;
+  /** The value at the upper end of the axis. */
+  top: number;
+}
+
+const toHeight = (value: number, top: number): number => (value / top) * (HEIGHT - BOTTOM - TOP);
+
+const Legend = ({ series }: { series: readonly Series[] }) => (
+  <span class="legend">
+    {series.map(({ name, color }) => (
+      <span key={name}>
+        <svg width="10" height="10" aria-hidden="true">
+          <rect width="10" height="10" rx="2" fill={`var(${color})`} />
+        </svg>
+        {name}
+      </span>
+    ))}
+  </span>
+);
+
+const ValueAxis = ({ top, unit }: { top: number; unit: string }) => (
+  <g>
+    {[0, 0.5, 1].map((share) => {
+      const y = HEIGHT - BOTTOM - toHeight(top * share, top);
+      return (
+        <g key={share}>
+          <line x1={LEFT} x2={WIDTH} y1={y} y2={y} class="grid" />
+          <text x={LEFT - 6} y={y + 4} class="tick end">
+            {shortNumber(top * share)}
+            {unit}
+          </text>
+        </g>
+      );
+    })}
+  </g>
+);
+
+function TimeAxis({ times }: { times: readonly string[] }) {
+  const step = (WIDTH - LEFT) / Math.max(1, times.length);
+  const marks = times.length > 1 ? [0, Math.floor(times.length / 2), times.length - 1] : [0];
+  return (
+    <g>
+      {marks.map((index) => {
+        const anchor = index === 0 ? "" : index === times.length - 1 ? "end" : "middle";
+        return (
+          <text key={index} x={LEFT + (index + 0.5) * step} y={HEIGHT - 4} class={`tick ${anchor}`}>
+            {times[index] ? clockTime(times[index]) : ""}
+          </text>
+        );
+      })}
+    </g>
+  );
+}
+
+/** The bars of one time, one series on the other, with what they say as a title over the whole height. */
+function Stack({ index, times, series, unit, top }: BarsProps & { index: number }) {
+  const step = (WIDTH - LEFT) / Math.max(1, times.length);
+  const values = series.map((one) => `${one.name} ${shortNumber(one.values[index] ?? 0)}${unit}`).join(", ");
+  let below = 0;
+  return (
+    <g>
+      <title>{`${exactTime(times[index] ?? "")}: ${values}`}</title>
+      <rect x={LEFT + index * step} width={step} y={TOP} height={HEIGHT - BOTTOM - TOP} class="hit" />
+      {series.map(({ name, color, values }) => {
+        const height = toHeight(values[index] ?? 0, top);
+        below += height;
+        const x = LEFT + index * step + step * 0.1;
+        return <rect key={name} x={x} width={step * 0.8} y={HEIGHT - BOTTOM - below} height={height} fill={`var(${color})`} />;
+      })}
+    </g>
+  );
+}
+
+/** Bars over time, stacked by series, with axes and a legend. */
 export function TimeBars(props: { label: string; times: readonly string[]; series: readonly Series[]; unit?: string }) {
   const { times, series, unit = "" } = props;
   const titleId = useId();
   const totals = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0));
   const top = axisEnd(Math.max(0, ...totals));
-  const step = (WIDTH - LEFT) / Math.max(1, times.length);
-  const scale = (value: number): number => (value / top) * (HEIGHT - BOTTOM - TOP);
-  const marks = times.length > 1 ? [0, Math.floor(times.length / 2), times.length - 1] : [0];
   return (
     <figure class="chart">
       <figcaption id={titleId}>
         <b>{props.label}</b>
-        <span class="legend">
-          {series.map(({ name, color }) => (
-            <span key={name}>
-              <svg width="10" height="10" aria-hidden="true">
-                <rect width="10" height="10" rx="2" fill={`var(${color})`} />
-              </svg>
-              {name}
-            </span>
-          ))}
-        </span>
+        <Legend series={series} />
       </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-labelledby={titleId}>
-        {[0, 0.5, 1].map((share) => {
-          const y = HEIGHT - BOTTOM - scale(top * share);
-          return (
-            <g key={share}>
-              <line x1={LEFT} x2={WIDTH} y1={y} y2={y} class="grid" />
-              <text x={LEFT - 6} y={y + 4} class="tick end">
-                {shortNumber(top * share)}
-                {unit}
-              </text>
-            </g>
-          );
-        })}
-        {times.map((time, index) => {
-          let below = 0;
-          return (
-            <g key={time}>
-              <title>{`${exactTime(time)}: ${series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ")}`}</title>
-              <rect x={LEFT + index * step} width={step} y={TOP} height={HEIGHT - BOTTOM - TOP} class="hit" />
-              {series.map(({ name, color, values }) => {
-                const height = scale(values[index] ?? 0);
-                below += height;
-                return (
-                  <rect
-                    key={name}
-                    x={LEFT + index * step + step * 0.1}
-                    width={step * 0.8}
-                    y={HEIGHT - BOTTOM - below}
-                    height={height}
-                    fill={`var(${color})`}
-                  />
-                );
-              })}
-            </g>
-          );
-        })}
-        {marks.map((index) => (
-          <text
-            key={index}
-            x={LEFT + (index + 0.5) * step}
-            y={HEIGHT - 4}
-            class={`tick ${index === times.length - 1 && index > 0 ? "end" : index === 0 ? "" : "middle"}`}
-          >
-            {times[index] ? clockTime(times[index]) : ""}
-          </text>
+        <ValueAxis top={top} unit={unit} />
+        {times.map((time, index) => (
+          <Stack key={time} index={index} times={times} series={series} unit={unit} top={top} />
         ))}
+        <TimeAxis times={times} />
       </svg>
     </figure>
   );

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Tone } from "./basic.tsx";
+import type { Tone } from "./tone.ts";
 
 interface Toast {
   id: number;

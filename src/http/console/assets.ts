@@ -12,6 +12,8 @@ import { newToken } from "../../core/secret.ts";
 const HERE = fileURLToPath(new URL("../../../console/", import.meta.url));
 const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
 const NAME = /^(?:index\.html|assets\/[\w.-]+)$/;
+/** Six is nearly as small as eleven and takes a tenth of the time. */
+const BROTLI_QUALITY = 6;
 /** The last lines of a build that failed. */
 const LAST_LINES = 20;
 /** Builds of sources as they were; a page of yesterday may still load its parts from one. */
@@ -97,6 +99,21 @@ function build(folder: string, done: (output: string | null) => void): void {
   });
 }
 
+/** The file in an encoding that the browser accepts, compressed at the first request. */
+async function encodeAsset(asset: Asset, acceptEncoding: string): Promise<{ type: string; bytes: Buffer; encoding: string | null }> {
+  const { type, bytes } = asset;
+  const encoding = /\bbr\b/.test(acceptEncoding) ? "br" : /\bgzip\b/.test(acceptEncoding) ? "gzip" : null;
+  if (encoding === null) return { type, bytes, encoding };
+  const kept = asset.encoded.get(encoding);
+  if (kept) return { type, bytes: kept, encoding };
+  const packed =
+    encoding === "br"
+      ? await compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } })
+      : await compressGzip(bytes);
+  asset.encoded.set(encoding, packed);
+  return { type, bytes: packed, encoding };
+}
+
 /**
  * The files of the operator's page: from the package, or, in a clone, built from `console/` into
  * `node_modules/.cache/rouse-console` at the first visit and again when a source has changed.
@@ -149,16 +166,7 @@ export function createConsoleAssets(): ConsoleAssets {
     prepare,
     async read(name, acceptEncoding) {
       const asset = load(name);
-      if (!asset) return undefined;
-      const { type, bytes } = asset;
-      const encoding = /\bbr\b/.test(acceptEncoding) ? "br" : /\bgzip\b/.test(acceptEncoding) ? "gzip" : null;
-      if (encoding === null) return { type, bytes, encoding };
-      const kept = asset.encoded.get(encoding);
-      if (kept) return { type, bytes: kept, encoding };
-      const packed =
-        encoding === "br" ? await compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }) : await compressGzip(bytes);
-      asset.encoded.set(encoding, packed);
-      return { type, bytes: packed, encoding };
+      return asset && encodeAsset(asset, acceptEncoding);
     },
   };
 }
