@@ -71,8 +71,8 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await page.dispatchEvent(".documents-drop", "drop", { dataTransfer: data });
     await page.getByRole("progressbar", { name: "Upload of guide.md" }).waitFor();
     release();
-    await page.unroute("**/admin/v1/knowledge/documents?**");
     await page.getByRole("list", { name: "Uploads" }).getByText("received").waitFor();
+    await page.unrouteAll({ behavior: "wait" });
     await page.getByRole("row", { name: /ready.*guide|ready.*Coffee machine/ }).waitFor();
     await clean();
   });
@@ -150,7 +150,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
       .waitFor();
     await page.goBack();
     // The conversation goes on where it was.
-    await turn.getByText("Within thirty days").waitFor();
+    await turn.getByText("Within thirty days [1].").waitFor();
     await clean();
   });
 
@@ -161,11 +161,11 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await page.getByLabel("Message").fill("Take your time");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByRole("button", { name: "Stop" }).click();
-    await page.getByText("cancelled", { exact: true }).waitFor();
+    await page.locator(".status", { hasText: "cancelled" }).waitFor();
     world.model.says = () => ({ status: 400, error: { message: "the model is gone" } });
     await page.getByLabel("Message").fill("And now?");
     await page.keyboard.press("Enter");
-    await page.getByText("failed", { exact: true }).waitFor();
+    await page.locator(".status", { hasText: "failed" }).waitFor();
     expect(await page.getByRole("list", { name: "Conversation" }).getByRole("alert").last().innerText()).not.toBe("");
     await page.getByLabel("Message").fill("half a thought");
     await page.reload();

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { StepView, ToolCallView } from "../../../../src/admin/views.ts";
 import { useResource } from "../../resource.ts";
 import { Status } from "../../ui/basic.tsx";
@@ -65,7 +65,13 @@ function Step({ step }: { step: StepView }) {
 
 /** What the agent did for a turn: the calls of the model and of tools, while they happen. */
 export function Steps({ runId, running }: { runId: string; running: boolean }) {
-  const steps = useResource<{ steps: StepView[] }>(`/runs/${encodeURIComponent(runId)}/steps`);
+  // The id of a run is known a moment before the run is kept.
+  const [asks, setAsks] = useState(!running);
+  useEffect(() => {
+    const timer = setTimeout(() => setAsks(true), running ? WORK_MS : 0);
+    return () => clearTimeout(timer);
+  }, [running]);
+  const steps = useResource<{ steps: StepView[] }>(asks ? `/runs/${encodeURIComponent(runId)}/steps` : null);
   const { reload } = steps;
   useEffect(() => {
     if (!running) return;

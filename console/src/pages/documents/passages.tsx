@@ -13,7 +13,7 @@ const STEP = 20;
 function PassageText({ passage, marked }: { passage: DocumentPassage; marked: boolean }) {
   const box = useRef<HTMLLIElement>(null);
   useEffect(() => {
-    if (marked) box.current?.scrollIntoView({ block: "center" });
+    if (marked) box.current?.scrollIntoView({ block: "start" });
   }, [marked, passage.chunkId]);
   const where = [...passage.headings, ...(passage.page === null ? [] : [`page ${passage.page}`])];
   return (
