@@ -1,6 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
+const gateway = process.env["ROUSE_URL"] ?? "http://127.0.0.1:7420";
+
 /**
  * Builds the operator's page into `dist/console`. The gateway serves it under `/console`, and `npm run console` serves it
  * from its sources, with `/admin` and the sign-in passed on to a gateway that runs (`ROUSE_URL`).
@@ -20,6 +22,7 @@ export default defineConfig({
     reportCompressedSize: false,
   },
   server: {
-    proxy: Object.fromEntries(["/admin", "/console/session"].map((path) => [path, process.env["ROUSE_URL"] ?? "http://127.0.0.1:7420"])),
+    // The gateway answers under its own name only.
+    proxy: Object.fromEntries(["/admin", "/console/session"].map((path) => [path, { target: gateway, changeOrigin: true }])),
   },
 });

@@ -4,7 +4,8 @@ import type { ComponentType } from "preact";
 export interface PageEntry {
   name: string;
   title: string;
-  section: "Watch" | "Build" | "Operate";
+  /** Pages for development are not in the rail. */
+  section: "Watch" | "Build" | "Operate" | "Development";
   /** The count of `/status` that stands beside the title if it is not zero. */
   badge?: string;
 }
@@ -24,6 +25,7 @@ export const PAGES: readonly PageEntry[] = [
   { name: "deliveries", title: "Deliveries", section: "Operate" },
   { name: "refusals", title: "Refused", section: "Operate" },
   { name: "system", title: "System", section: "Operate" },
+  { name: "components", title: "Components", section: "Development" },
 ];
 
 const modules = import.meta.glob<{ Page: ComponentType }>("./pages/*/index.tsx");

@@ -66,7 +66,7 @@ export function remoteChat(url: string, key: string, agent: string): (message: s
     }
     if (!done) throw new RouseError({ code: "internal", message: "the answer broke off" });
     messages.push(...asked.slice(-1), { role: "assistant", content: reply });
-    yield { type: "end", ok: true, reply, usage: {} };
+    yield { type: "end", ok: true, reply, usage: {}, citations: [] };
   };
 }
 
@@ -97,13 +97,21 @@ interface Taken {
   ok: boolean;
   runId: string | null;
   reply: string;
+  /** The passages that the reply names by their number. */
+  sources: readonly { number: number; chunkId: string; filename: string; page: number | null }[];
 }
+
+/** The passages of a turn that its reply names, as `[1]`. */
+const namedSources = ({ reply, citations }: Extract<ChatLine, { type: "end"; ok: true }>): Taken["sources"] =>
+  citations
+    .map(({ chunkId, filename, page }, index) => ({ number: index + 1, chunkId, filename, page }))
+    .filter(({ number }) => reply.includes(`[${number}]`));
 
 /** Takes one turn and prints it as it comes. Ctrl-C stops the turn, not the program. */
 async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo): Promise<Taken> {
   const abort = new AbortController();
   const undo = io.onInterrupt?.(() => abort.abort());
-  const taken: Taken = { ok: false, runId: null, reply: "" };
+  const taken: Taken = { ok: false, runId: null, reply: "", sources: [] };
   try {
     for await (const line of talk(message, abort.signal)) {
       if (line.type === "start") taken.runId = line.runId;
@@ -113,6 +121,7 @@ async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo
       }
       if (line.type !== "end") continue;
       taken.ok = line.ok;
+      if (line.ok) taken.sources = namedSources(line);
       if (!line.ok && !abort.signal.aborted) throw new RouseError({ code: "internal", message: line.message });
     }
   } catch (error) {
@@ -120,6 +129,9 @@ async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo
   } finally {
     undo?.();
     if (!options.json && taken.reply !== "") io.out("\n");
+    if (!options.json)
+      for (const { number, filename, page, chunkId } of taken.sources)
+        io.err(`[${number}] ${printable(filename)}${page === null ? "" : `, page ${page}`}  ${chunkId}\n`);
   }
   if (abort.signal.aborted) io.err("stopped\n");
   return taken;
@@ -142,9 +154,9 @@ async function converse(talk: Talk, ask: NonNullable<CliIo["ask"]>, options: Cha
 async function sayOnce(talk: Talk, session: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
   const message = options.message ?? (await readInput("-", io)).toString("utf8").replace(/\r?\n$/, "");
   if (message.trim() === "") throw usage("there is nothing to say: use --message, or pipe the text in");
-  const { ok, runId, reply } = await take(talk, message, options, io);
+  const { ok, runId, reply, sources } = await take(talk, message, options, io);
   if (!ok) io.exitCode = EXIT.failure;
-  if (options.json) printJson(io, { ok, session: session ?? null, runId, reply });
+  if (options.json) printJson(io, { ok, session: session ?? null, runId, reply, sources });
 }
 
 async function chat(agent: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {

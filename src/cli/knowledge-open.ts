@@ -7,7 +7,7 @@ import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { configuredEmbedder, embeddingIssues } from "../knowledge/configured.ts";
 import { createKnowledge } from "../knowledge/knowledge.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
-import type { DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../knowledge/types.ts";
+import type { DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage, PassagePage, PassageQuery } from "../knowledge/types.ts";
 import { acquireLock, readGateway, type Lock } from "../store/lock.ts";
 import { getSqlSource, storeUrl } from "../store/open.ts";
 import { connectRunning, read, withId, type GatewayConnection } from "./connect.ts";
@@ -27,6 +27,7 @@ export interface KnowledgeAccess {
   addFile(file: string, described: Described, onBytes: (bytes: number) => void): Promise<{ document: DocumentRecord; duplicate: boolean }>;
   get(tenant: string, id: string): Promise<DocumentRecord | undefined>;
   list(tenant: string, of: Pick<DocumentQuery, "limit" | "after" | "status"> & { agent?: string }): Promise<DocumentPage>;
+  passages(tenant: string, id: string, query: PassageQuery): Promise<PassagePage | undefined>;
   remove(tenant: string, id: string): Promise<boolean>;
   reindex(tenant: string, id: string): Promise<DocumentRecord | undefined>;
   /** The document when it is ready or failed, or after a second or so. */
@@ -97,6 +98,7 @@ async function openHere(
       return knowledge.add({ ...described, ...staged });
     },
     get: knowledge.get,
+    passages: knowledge.passages,
     list: (tenant, { agent, ...of }) => knowledge.list(tenant, { ...of, ...agentIds(agent) }),
     remove: knowledge.remove,
     reindex: knowledge.reindex,
@@ -127,6 +129,10 @@ function throughGateway({ api }: GatewayConnection): KnowledgeAccess {
     },
     get: (tenant, id) => one(documents[":id"].$get({ ...withId(id), query: { tenant } })),
     list: (tenant, { limit, ...filters }) => read(documents.$get({ query: { tenant, ...filters, limit: limit?.toString() } })),
+    passages: (tenant, id, { from, limit }) =>
+      read(documents[":id"].passages.$get({ ...withId(id), query: { tenant, from: from?.toString(), limit: limit?.toString() } })).catch(
+        orUndefined,
+      ),
     async remove(tenant, id) {
       const gone = await documents[":id"].$delete({ ...withId(id), query: { tenant } }).then(() => true, orUndefined);
       return gone ?? false;

@@ -84,6 +84,27 @@ async function show(id: string, options: TenantOptions, io: CliIo): Promise<void
   });
 }
 
+interface PassagesOptions extends TenantOptions {
+  from?: string;
+  limit?: string;
+}
+
+async function passages(id: string, options: PassagesOptions, io: CliIo): Promise<void> {
+  const limit = parseNumber("--limit", options.limit);
+  if (options.from !== undefined && !/^\d+$/.test(options.from)) throw usage("--from: write a whole number, 0 for the first passage");
+  const query = { ...(limit === undefined ? {} : { limit }), ...(options.from === undefined ? {} : { from: Number(options.from) }) };
+  const page = await withKnowledge(options, io, (knowledge) => knowledge.passages(options.tenant, id, query));
+  if (!page) throw notFound(id);
+  if (options.json) return printJson(io, page);
+  if (page.passages.length === 0) io.err("no passages\n");
+  for (const passage of page.passages) {
+    const where = [...passage.headings, ...(passage.page === null ? [] : [`page ${passage.page}`])];
+    printBlock(io, `${passage.chunkId}${where.length === 0 ? "" : `  ${cell(where.join(" › "))}`}`, passage.text);
+  }
+  const next = (page.passages.at(-1)?.number ?? 0) + 1;
+  if (page.hasMore) io.out(`\nmore: rouse knowledge passages ${id} --from ${next}\n`);
+}
+
 async function remove(ids: string[], options: TenantOptions, io: CliIo): Promise<void> {
   await withKnowledge(options, io, async (knowledge) => {
     for (const id of ids) {
@@ -163,6 +184,12 @@ export function register(program: Command, io: CliIo): void {
   reading(tenant(knowledge.command("show <id>").description("what is known of a document")), "rouse knowledge show doc_1k7u").action(
     (id: string, options: TenantOptions) => show(id, options, io),
   );
+  reading(
+    tenant(knowledge.command("passages <id>").description("the passages of a document, in the order of its text"))
+      .option("--from <n>", "the number of the first one (default 0); a passage is named <document>#<number>")
+      .option("--limit <n>", "how many (default 50, at most 500)"),
+    "rouse knowledge passages doc_1k7u --from 12 --limit 3",
+  ).action((id: string, options: PassagesOptions) => passages(id, options, io));
   reading(
     tenant(knowledge.command("remove <id...>").description("delete documents with all that was indexed of them")),
     "rouse knowledge remove doc_1k7u",

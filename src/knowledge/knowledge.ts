@@ -155,6 +155,9 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       const page = await reader.call("list", tenant, query, embed?.model);
       return { ...page, documents: page.documents.map(live) };
     },
+    async passages(tenant, id, query = {}) {
+      return (await get(id))?.tenant === tenant ? reader.call("passages", id, query) : undefined;
+    },
     async remove(tenant, id, access) {
       const removed = await writer.call("remove", tenant, id, access);
       if (removed) jobs.abort(id);

@@ -93,6 +93,7 @@ export function createLazyKnowledge(options: {
     },
     get: (...args) => ask((knowledge) => knowledge.get(...args), undefined),
     list: (tenant, query) => ask((knowledge) => knowledge.list(tenant, query), NONE),
+    passages: (...args) => ask((knowledge) => knowledge.passages(...args), undefined),
     remove: (...args) => ask((knowledge) => knowledge.remove(...args), false),
     reindex: (...args) => ask((knowledge) => knowledge.reindex(...args), undefined),
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),

@@ -144,6 +144,25 @@ export interface Passage {
   metadata: Metadata;
 }
 
+/** A passage of a document as it is indexed. */
+export type DocumentPassage = Omit<Passage, "score"> & {
+  /** Its place in the document, from 0; the number in `chunkId`. */
+  number: number;
+};
+
+export interface PassageQuery {
+  /** The number of the first passage. Default 0. */
+  from?: number;
+  /** Default 50, at most 500. */
+  limit?: number;
+}
+
+/** Passages of one document in the order of its text. */
+export interface PassagePage {
+  passages: DocumentPassage[];
+  hasMore: boolean;
+}
+
 /** Turns texts into vectors. Throws where the endpoint fails; `EmbeddingRefused` where it refuses this very input. */
 export interface Embedder {
   /** Stored with each vector: vectors of another model are never compared. */
@@ -164,6 +183,8 @@ export interface Knowledge {
   add(upload: NewDocument): Promise<{ document: DocumentRecord; duplicate: boolean }>;
   get(tenant: string, id: string, access?: Access): Promise<DocumentRecord | undefined>;
   list(tenant: string, query?: DocumentQuery): Promise<DocumentPage>;
+  /** What search finds of a document, in the order of its text; undefined if there is no such document. */
+  passages(tenant: string, id: string, query?: PassageQuery): Promise<PassagePage | undefined>;
   /**
    * Deletes the file, its chunks and vectors, and stops the work on it. Returns false if there is no such document.
    * @throws RouseError `document_shared`

@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { brotliCompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { FILES, writePage } from "../library/page.ts";
 import { followTour } from "./readme.ts";
@@ -9,11 +10,34 @@ import { startProgram } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "packed-hook-token-0123456789";
+/** What the console may add to the package, and what one part of it (the editor is the largest) may have compressed. */
+const MAX_CONSOLE_BYTES = 1024 * 1024;
+const MAX_PART_BYTES = 175 * 1024;
 let dir: string;
 let tarball: string;
 const run = (command: string, args: string[], cwd: string): string =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 const write = (name: string, text: string): void => writeFileSync(join(dir, name), text);
+
+/** The first visit of the operator's page: it is there at once, small, and its parts are kept by the browser. */
+async function expectConsole(url: string, headers: Record<string, string>): Promise<void> {
+  const read = async (path: string, encoding: string) => {
+    const response = await fetch(url + path, { headers: { ...headers, "accept-encoding": encoding } });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text };
+  };
+  const page = await read("/console", "identity");
+  expect([page.status, page.text]).toEqual([200, expect.stringContaining('<div id="app">')]);
+  const assets = page.text.match(/\/console\/assets\/[\w.-]+/g) ?? [];
+  expect(assets.map((name) => name.slice(name.lastIndexOf(".")))).toEqual(expect.arrayContaining([".js", ".css"]));
+  for (const asset of assets)
+    for (const encoding of ["br", "gzip"]) {
+      const part = await read(asset, encoding);
+      expect([asset, part.status, part.headers.get("content-encoding")]).toEqual([asset, 200, encoding]);
+      expect(part.headers.get("cache-control")).toBe("private, max-age=31536000, immutable");
+      expect(part.text).toBe((await read(asset, "identity")).text);
+    }
+}
 
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "rouse-pack-"));
@@ -80,8 +104,7 @@ describe("the package, installed in an empty folder", () => {
       expect([answer.status, ((await answer.json()) as { mapping?: string }).mapping]).toEqual([202, "shout"]);
       expect((await fetch(`${program.url}/console/style.css`)).status).toBe(200);
       const operator = { authorization: `Bearer ${readFileSync(join(dir, ".rouse", "gateway-token"), "utf8").trim()}` };
-      for (const file of ["", "/app.js", "/dom.js", "/views.js"])
-        expect([file, (await fetch(`${program.url}/console${file}`, { headers: operator })).status]).toEqual([file, 200]);
+      await expectConsole(program.url, operator);
       const log = join(dir, "replies.log");
       // The file is there before its first line is.
       await vi.waitFor(() => expect(readFileSync(log, "utf8")).toContain("HELLO!"), { timeout: 15_000 });
@@ -91,6 +114,20 @@ describe("the package, installed in an empty folder", () => {
       await program.stop();
     }
   }, 90_000);
+
+  it("has the operator's page within its limits of size, and none of the packages that it is built from", () => {
+    const folder = join(dir, "node_modules/rouse/dist/console");
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const sizes = files.map(({ parentPath, name }) => statSync(join(parentPath, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_CONSOLE_BYTES);
+    for (const { parentPath, name } of files)
+      expect([name, brotliCompressSync(readFileSync(join(parentPath, name))).length < MAX_PART_BYTES]).toEqual([name, true]);
+    const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<string, object>;
+    const runtime = Object.keys({ ...dependencies, ...optionalDependencies });
+    const installed = (name: string): boolean => existsSync(join(dir, "node_modules", name));
+    const builtFrom = ["preact", "vite", "@preact/signals", "@tanstack/virtual-core", "@codemirror/view", "codemirror-json5", "axe-core"];
+    expect(builtFrom.filter((name) => runtime.includes(name) || installed(name))).toEqual([]);
+  });
 
   it("lets a new user follow the guides, with the types of the files that it makes", async () => {
     const folder = join(dir, "tour");

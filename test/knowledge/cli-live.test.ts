@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
-import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
+import type { DocumentRecord, Passage, PassagePage } from "../../src/knowledge/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { FIXTURES } from "./world.ts";
@@ -61,10 +61,21 @@ function commands(): void {
     expect((await cli.rouse(["knowledge", "show", id])).out).toMatch(/^title +Walruses$/m);
     const { passages } = await json<{ passages: Passage[] }>("search", "how", "long", "does", "descaling", "take", "--limit", "1");
     expect(passages).toMatchObject([{ text: expect.stringContaining("twenty minutes"), chunkId: expect.stringContaining("#") }]);
+    const of = documents.find(({ filename }) => filename === "guide.md")?.id ?? "";
+    const { passages: all, hasMore } = await json<PassagePage>("passages", of);
+    expect([all.length, hasMore]).toEqual([documents.find((one) => one.id === of)?.chunkCount, false]);
+    expect(all.map(({ number, chunkId }) => [number, chunkId])).toEqual(all.map((_, number) => [number, `${of}#${number}`]));
+    expect(all.every((passage, n) => n === 0 || passage.start >= (all[n - 1]?.start ?? 0))).toBe(true);
+    expect(all.map(({ chunkId }) => chunkId)).toContain(passages[0]?.documentId === of ? passages[0].chunkId : `${of}#0`);
+    expect(await json<PassagePage>("passages", of, "--from", "1", "--limit", "1")).toEqual({
+      passages: all.slice(1, 2),
+      hasMore: all.length > 2,
+    });
+    expect((await cli.rouse(["knowledge", "passages", of, "--limit", "1"])).out).toContain(`${of}#0`);
     expect(await json("search", "descaling", "--agent", "other")).toEqual({ passages: [] });
     expect((await json<{ documents: DocumentRecord[] }>("reindex", id)).documents).toMatchObject([{ id, status: "ready" }]);
     expect(await json("remove", id)).toEqual({ deleted: [id] });
-    for (const command of ["show", "remove", "reindex"])
+    for (const command of ["show", "passages", "remove", "reindex"])
       expect(await cli.rouse(["knowledge", command, id])).toMatchObject({ code: 1, err: `rouse: there is no document ${id}\n` });
     // The gateway itself has them open.
     const response = await gateway.fetch(

@@ -39,6 +39,8 @@ describe("rouse knowledge", () => {
 
     const pdf = documents.find(({ filename }) => filename.endsWith(".pdf"))?.id ?? "";
     expect((await cli.rouse(["knowledge", "show", pdf])).out).toMatch(/^pages +1$/m);
+    expect((await cli.rouse(["knowledge", "passages", pdf])).out).toContain(`${pdf}#1  Lost property › page 1\n`);
+    expect((await cli.rouse(["knowledge", "passages", pdf, "--from", "x"])).err).toMatch(/--from: write a whole number/);
     expect((await cli.rouse(["knowledge", "remove", pdf])).out).toBe(`${pdf}  deleted\n`);
     expect(await cli.rouse(["knowledge", "show", pdf])).toMatchObject({ code: 1, out: "" });
     expect(await cli.rouse(["knowledge", "remove", pdf])).toMatchObject({ code: 1 });

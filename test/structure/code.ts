@@ -22,7 +22,7 @@ export interface Finding {
 }
 
 /** Whether a file is part of the program and not of its tests and tools. */
-export const isProduct = ({ path }: CodeFile): boolean => path.startsWith("src/") || path.startsWith("plugins/");
+export const isProduct = ({ path }: CodeFile): boolean => ["src/", "plugins/", "console/"].some((folder) => path.startsWith(folder));
 
 /** Parses the text of a file. Throws if it has a syntax error. */
 export function parseCode(path: string, text: string): CodeFile {

@@ -86,9 +86,18 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
       "src/cli/two.ts": "export function register() {} export const shared = 2;",
       "src/cli/three.ts": "export function register() {}",
       "src/cli/four.ts": "export function register() {}",
+      "console/src/format.ts": "export const shared = 1; export const twice = 1;",
+      "console/src/pages/runs/index.tsx": "export function Page() {} export const twice = 2;",
+      "console/src/pages/events/index.tsx": "export function Page() {}",
+      "console/src/pages/events/detail.tsx": "export function Page() {}",
+      "console/src/ui/page.tsx": "export function Page() {}",
       "test/a.ts": "export const VENDOR = 1;",
     },
     found: {
+      "console/src/format.ts": ["twice"],
+      "console/src/pages/events/detail.tsx": ["Page"],
+      "console/src/pages/runs/index.tsx": ["twice"],
+      "console/src/ui/page.tsx": ["Page"],
       "plugins/beta/receive.ts": ["Passage", "createChannel"],
       "plugins/beta/send.ts": ["createChannel"],
       "src/cli/four.ts": ["register"],
@@ -98,6 +107,14 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
       "src/a/types.ts": ["Passage", "renamed"],
       "src/b/types.ts": ["Passage", "renamed"],
     },
+  },
+  "the console imports its own files, packages, and types of the gateway": {
+    files: {
+      "console/src/pages/runs/index.tsx":
+        'import type { RunView } from "../../../../src/admin/views.ts"; import { Table } from "../../ui/table.tsx"; import { h } from "preact";',
+      "console/src/api.ts": 'import { RouseError } from "../../src/core/errors.ts"; const page = await import("../../src/admin/usage.ts");',
+    },
+    found: { "console/src/api.ts": ["imports src/admin/usage.ts", "imports src/core/errors.ts"] },
   },
   "members of types are used": {
     files: {
@@ -127,6 +144,7 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
       "src/d.ts": "const options = { fetch };",
       "src/e.ts": "class Files { fetch() {} } files.fetch(); const calls = { fetch: 1 };",
       "src/cli/main.ts": "process.exit(Date.now());",
+      "console/src/api.ts": "await fetch(String(Date.now()));",
     },
     found: { "src/a.ts": ["Date.now", "new Date()", "node:process"], "src/b.ts": ["fetch", "globalThis.fetch"], "src/d.ts": ["fetch"] },
   },

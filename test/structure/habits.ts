@@ -102,12 +102,13 @@ const MAY_USE_PROCESS = [
   "src/index.ts",
   "src/core/clock.ts",
   "src/core/process-group.ts",
-  // Programs of their own: processes, a thread, and pages in a browser.
+  // Programs of their own: processes, a thread, the page in a browser, and what starts the build of that page.
   "src/gateway/what-if-child.ts",
   "src/mapping/transform-worker.ts",
   "src/knowledge/extract/child.ts",
   "src/knowledge/shared/worker.ts",
-  "src/http/console/",
+  "src/http/console/assets.ts",
+  "console/",
 ];
 
 /** What an expression takes from the process, as text. */

@@ -143,6 +143,14 @@ export const httpImportsNoStore = (files: readonly CodeFile[]): Finding[] =>
       .map(({ target }) => ({ file: file.path, what: `imports ${target}` })),
   );
 
+/** The operator's page runs in a browser: of the gateway it may know what answers look like, and run none of its code. */
+export const consoleImportsTypes = (files: readonly CodeFile[]): Finding[] =>
+  files.filter(isIn("console")).flatMap((file) =>
+    getImports(file)
+      .filter(({ target, typeOnly }) => target !== undefined && !target.startsWith("console/") && !typeOnly)
+      .map(({ target }) => ({ file: file.path, what: `imports ${target}` })),
+  );
+
 /** The intake knows no HTTP: no import of it, none of its classes, and no status but those of the error table. */
 export function intakeKnowsNoHttp(files: readonly CodeFile[]): Finding[] {
   return files.filter(isIn("src/intake")).flatMap((file) => {

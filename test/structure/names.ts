@@ -44,9 +44,13 @@ export function declaredExports({ program }: CodeFile): Set<string> {
   );
 }
 
+const PAGE_FILE = /^console\/src\/pages\/[^/]+\/index\.tsx$/;
+const isInConsole = (path: string): boolean => path.startsWith("console/");
+
 /**
- * An exported name is declared in one file. Two plugins may use the same name: no file can import both. Every command that
- * `src/cli/run.ts` loads has a `register`.
+ * An exported name is declared in one file. Two plugins may use the same name: no file can import both. The console is a
+ * program of its own, in a browser. Every command that `src/cli/run.ts` loads has a `register`, and every page of the console
+ * a `Page`.
  */
 export function exportsDoNotCollide(files: readonly CodeFile[]): Finding[] {
   const runner = files.find(({ path }) => path === "src/cli/run.ts");
@@ -56,11 +60,14 @@ export function exportsDoNotCollide(files: readonly CodeFile[]): Finding[] {
     .flatMap((file) =>
       [...declaredExports(file)].map((name) => ({ file: file.path, name, plugin: /^plugins\/([^/]+)/.exec(file.path)?.[1] })),
     )
-    .filter(({ file, name }) => name !== "register" || !commands.has(file));
-  const byName = Map.groupBy(places, ({ name }) => name);
+    .filter(({ file, name }) => name !== "register" || !commands.has(file))
+    .filter(({ file, name }) => name !== "Page" || !PAGE_FILE.test(file));
+  const byName = Map.groupBy(places, ({ file, name }) => `${isInConsole(file)} ${name}`);
   return places
     .filter(({ file, name, plugin }) =>
-      byName.get(name)?.some((other) => other.file !== file && (!plugin || !other.plugin || other.plugin === plugin)),
+      byName
+        .get(`${isInConsole(file)} ${name}`)
+        ?.some((other) => other.file !== file && (!plugin || !other.plugin || other.plugin === plugin)),
     )
     .map(({ file, name }) => ({ file, what: name }));
 }

@@ -11,7 +11,7 @@ import { jsonBody } from "./query.ts";
 export type ChatLine =
   | { type: "start"; runId: string; agent: string; session: string | null }
   | { type: "text"; text: string }
-  | { type: "end"; ok: true; reply: string; usage: Extract<ChatEnd, { ok: true }>["usage"] }
+  | ({ type: "end"; ok: true; reply: string } & Pick<Extract<ChatEnd, { ok: true }>, "usage" | "citations">)
   | { type: "end"; ok: false; code: RunErrorCode; message: string };
 
 const message = z.strictObject({
@@ -22,7 +22,7 @@ const message = z.strictObject({
 
 function endLine(end: ChatEnd): ChatLine {
   if (!end.ok) return { type: "end", ok: false, code: end.code, message: end.message };
-  return { type: "end", ok: true, reply: end.text, usage: end.usage };
+  return { type: "end", ok: true, reply: end.text, usage: end.usage, citations: end.citations };
 }
 
 /** A turn as one JSON document a line. */

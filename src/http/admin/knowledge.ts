@@ -33,6 +33,7 @@ const listQuery = z.strictObject({
   agent: name.optional(),
 });
 const oneQuery = z.strictObject({ tenant, wait: z.coerce.number().min(0).max(60).default(0) });
+const passagesQuery = z.strictObject({ tenant, from: z.coerce.number().int().min(0).optional(), limit });
 const searchBody = z.strictObject({ tenant, text: name, agent: name.optional(), limit: z.int().min(1).max(1000).optional() });
 
 const DOCUMENT_NOT_FOUND = "there is no such document";
@@ -91,6 +92,10 @@ export function knowledgeRoutes(deps: AdminDeps) {
       const { tenant: of, wait } = c.req.valid("query");
       const now = found(await knowledge.get(of, c.req.param("id")), DOCUMENT_NOT_FOUND);
       return jsonAnswer(c, { document: wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now });
+    })
+    .get("/documents/:id/passages", query(passagesQuery), async (c) => {
+      const { tenant: of, ...rest } = c.req.valid("query");
+      return jsonAnswer(c, found(await knowledge.passages(of, c.req.param("id"), given(rest)), DOCUMENT_NOT_FOUND));
     })
     .delete("/documents/:id", query(oneQuery), async (c) => {
       const isGone = await knowledge.remove(c.req.valid("query").tenant, c.req.param("id"));

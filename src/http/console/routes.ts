@@ -130,7 +130,11 @@ function unbuiltPage(c: Context, state: Exclude<ReturnType<ConsoleAssets["prepar
           "<p>Building the console from its sources. This takes a few seconds.</p>",
           503 as const,
         ]
-      : ["", `<p>The console could not be built.</p><pre>${escapeHtml(state.output)}</pre>`, 500 as const];
+      : [
+          "",
+          `<p>The console could not be built. Repair what the lines below name, then load this page again.</p><pre>${escapeHtml(state.output)}</pre>`,
+          500 as const,
+        ];
   const text = file("building.html")
     .replace("{{refresh}}", refresh)
     .replace("{{message}}", () => message);

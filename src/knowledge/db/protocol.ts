@@ -2,7 +2,16 @@ import { type Issue, RouseError, safeError } from "../../core/errors.ts";
 import type { Ranked } from "../ranking.ts";
 import type { SqlSource } from "../../store/sql.ts";
 import type { Access } from "../access.ts";
-import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
+import type {
+  DocumentError,
+  DocumentPage,
+  DocumentQuery,
+  DocumentRecord,
+  NewDocument,
+  Passage,
+  PassagePage,
+  PassageQuery,
+} from "../types.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 
 /** Documents of a list, if the query sets no limit. */
@@ -85,6 +94,8 @@ export interface ReaderCalls {
   /** Those of the documents that are ready, failed or gone. */
   settledIds(ids: string[]): string[];
   list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
+  /** The passages of the version that search finds. */
+  passages(id: string, query: PassageQuery): PassagePage;
   /** By words, and by a vector if there is one; both see the same state of the database. */
   search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];
   /** Whether the scope has a document that can be found. */

@@ -4,7 +4,7 @@ import { fuseRankings, type Ranked } from "../ranking.ts";
 import { queryTerms, type Term } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
 import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type ReaderCalls, type SearchScope, type WordsQuery } from "./protocol.ts";
-import { toPassage, type PassageRow, agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
+import { toPassage, toPassagePage, type PassageRow, agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
 import { Vectors } from "./vectors.ts";
 
 /** Any of the terms: hardly a question has all its words in one passage. */
@@ -16,6 +16,10 @@ function visible({ tenant, agentIds }: SearchScope): { condition: string; values
   const any = agentIds.map(() => " OR instr(agents, ?) > 0").join("");
   return { condition: `tenant = ? AND (agents = ''${any})`, values: [tenant, ...agentIds.map(agentMark)] };
 }
+
+const PASSAGES = `SELECT p.*, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version, d.external_id, d.metadata
+  FROM documents d JOIN chunks c ON c.doc = d.seq AND c.generation = d.generation JOIN passages p ON p.seq = c.seq
+  WHERE d.id = ? AND p.n >= ? ORDER BY p.n LIMIT ?`;
 
 /** The calls of the thread that reads. */
 export function createReader(sql: Statements): ReaderCalls {
@@ -93,6 +97,10 @@ export function createReader(sql: Statements): ReaderCalls {
       } finally {
         sql.db.exec("COMMIT");
       }
+    },
+    passages(id, { from = 0, limit = DEFAULT_LIST }) {
+      const most = Math.max(1, Math.min(MAX_LIST, limit));
+      return toPassagePage(sql.all<PassageRow>(PASSAGES, id, from, most + 1), most);
     },
     has(scope) {
       const { condition, values } = visible(scope);

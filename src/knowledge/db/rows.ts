@@ -1,5 +1,5 @@
 import { newId } from "../../core/ids.ts";
-import type { DocumentError, DocumentRecord, DocumentStatus, Metadata, Passage, NewDocument } from "../types.ts";
+import type { DocumentError, DocumentRecord, DocumentStatus, Metadata, NewDocument, Passage, PassagePage } from "../types.ts";
 
 export interface DocumentRow {
   seq: number;
@@ -110,7 +110,15 @@ export interface PassageRow {
   metadata: string;
 }
 
-export function toPassage(row: PassageRow, score: number): Passage {
+export const toPassage = (row: PassageRow, score: number): Passage => ({ ...toIndexed(row), score });
+
+/** A page of a document's passages from rows that were asked for with one more than it holds. */
+export const toPassagePage = (rows: readonly PassageRow[], most: number): PassagePage => ({
+  passages: rows.slice(0, most).map((row) => ({ ...toIndexed(row), number: row.n })),
+  hasMore: rows.length > most,
+});
+
+function toIndexed(row: PassageRow): Omit<Passage, "score"> {
   return {
     documentId: row.id,
     chunkId: `${row.id}#${row.n}`,
@@ -121,7 +129,6 @@ export function toPassage(row: PassageRow, score: number): Passage {
     page: row.page,
     start: row.start_at,
     end: row.end_at,
-    score,
     version: row.version,
     externalId: row.external_id,
     metadata: JSON.parse(row.metadata) as Metadata,

@@ -1,5 +1,5 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
-import { toPassage, type PassageRow, toDocumentRecord } from "../db/rows.ts";
+import { toPassage, toPassagePage, type PassageRow, toDocumentRecord } from "../db/rows.ts";
 import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type Pending, type ReaderCalls, type SearchScope } from "../db/protocol.ts";
 import { fuseRankings, type Ranked } from "../ranking.ts";
 import type { DocumentPage, Passage } from "../types.ts";
@@ -20,6 +20,13 @@ const PASSAGES = `
     CROSS JOIN LATERAL (SELECT * FROM knowledge_chunks WHERE seq = given.seq OFFSET 0) AS c
     JOIN knowledge_passages p ON p.seq = c.seq JOIN knowledge_documents d ON d.seq = c.doc
   ORDER BY place`;
+
+const DOCUMENT_PASSAGES = `
+  SELECT c.n, p.text, p.headings, p.page, p.start_at, p.end_at, c.seq, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version,
+    d.external_id, d.metadata
+  FROM knowledge_documents d JOIN knowledge_chunks c ON c.doc = d.seq AND c.generation = d.generation
+    JOIN knowledge_passages p ON p.seq = c.seq
+  WHERE d.id = $1 AND c.n >= $2 ORDER BY c.n LIMIT $3`;
 
 /** How many of a document's chunks have a vector of the model `$1`; 0 if that is null. */
 const EMBEDDED = `CASE WHEN $1::text IS NULL THEN 0 ELSE (
@@ -119,6 +126,10 @@ export function createSharedReader(db: SqlDatabase, holder: string, inDatabase: 
         const byMeaning = await nearest(sql, query, vector.model, vector.vector);
         return passages(sql, fuseRankings([byWords, byMeaning]).slice(0, query.limit));
       });
+    },
+    async passages(id, { from = 0, limit = DEFAULT_LIST }) {
+      const most = Math.max(1, Math.min(MAX_LIST, limit));
+      return toPassagePage(await db.query<PassageRow>(DOCUMENT_PASSAGES, [id, from, most + 1]), most);
     },
     async has(scope) {
       const found = await db.query(

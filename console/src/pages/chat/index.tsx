@@ -1,0 +1,116 @@
+import "./style.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { filter, href, place } from "../../router.ts";
+import { useResource } from "../../resource.ts";
+import { Button } from "../../ui/basic.tsx";
+import { Select } from "../../ui/fields.tsx";
+import { Empty, Failed } from "../../ui/states.tsx";
+import { say, session, startAnew, turns } from "./conversation.ts";
+import { TurnView } from "./turn.tsx";
+
+interface Agent {
+  id: string;
+  name: string;
+  model: string;
+  /** Whether it answers if no agent is named. */
+  standard: boolean;
+}
+
+/** The text that was not sent yet survives a reload and a sign-out. */
+const DRAFT = "rouse.chat.draft";
+
+function Composer({ agent }: { agent: string }) {
+  const [text, setText] = useState(() => localStorage.getItem(DRAFT) ?? "");
+  const field = useRef<HTMLTextAreaElement>(null);
+  const busy = turns.value.some(({ state }) => state === "running");
+  useEffect(() => localStorage.setItem(DRAFT, text), [text]);
+  useEffect(() => field.current?.focus(), []);
+  const send = (): void => {
+    if (text.trim() === "" || busy) return;
+    void say(text.trim(), agent);
+    setText("");
+  };
+  return (
+    <form
+      class="chat-composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <label class="field block">
+        <span class="unseen">Message</span>
+        <textarea
+          ref={field}
+          class="input"
+          rows={3}
+          value={text}
+          placeholder="Write to the agent"
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            // Enter that ends the input of a composed character is no sending.
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            send();
+          }}
+        />
+      </label>
+      <div class="chat-send">
+        <span class="quiet">Enter sends, Shift Enter begins a line.</span>
+        <Button kind="primary" submit disabled={text.trim() === "" || busy}>
+          Send
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** A conversation with any agent, for trying it out: the operator's own sessions, which no channel and no key reaches. */
+export function Page() {
+  const agents = useResource<{ agents: Agent[] }>("/agents");
+  const { agent = "" } = place.value.query;
+  const log = useRef<HTMLOListElement>(null);
+  const shown = turns.value;
+  useEffect(() => log.current?.lastElementChild?.scrollIntoView({ block: "end" }), [shown]);
+  const list = agents.data?.agents ?? [];
+  const standard = list.find((one) => one.standard)?.id ?? "";
+  const current = agent === "" ? standard : agent;
+  return (
+    <>
+      <header class="page-head">
+        <h1>Chat</h1>
+        <Select
+          label="Agent"
+          value={current}
+          options={list.map(({ id, name, model }) => [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const)}
+          onChange={(id) => filter({ agent: id === standard ? "" : id })}
+        />
+        <div class="actions">
+          <Button onClick={startAnew} disabled={shown.length === 0}>
+            New conversation
+          </Button>
+        </div>
+      </header>
+      {agents.error && !agents.data ? <Failed error={agents.error} retry={agents.reload} /> : null}
+      <ol class="chat-log" ref={log} aria-live="polite" aria-label="Conversation">
+        {shown.map((turn) => (
+          <TurnView key={turn.id} turn={turn} />
+        ))}
+      </ol>
+      {shown.length === 0 ? (
+        <Empty command={`rouse chat${agent === "" ? "" : ` ${agent}`}`}>
+          Write to an agent to see what it answers and which steps it takes. What you write here is kept in{" "}
+          <a href={href("sessions")}>a session</a> that no channel and no API key reaches. The same on the command line:
+        </Empty>
+      ) : (
+        <p class="chat-session quiet">
+          Continue on the command line:{" "}
+          <code>
+            rouse chat {current} --session {session.value}
+          </code>
+        </p>
+      )}
+      <Composer agent={agent} />
+    </>
+  );
+}

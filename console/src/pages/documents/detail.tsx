@@ -1,0 +1,143 @@
+import { useEffect } from "preact/hooks";
+import type { DocumentRecord } from "../../../../src/knowledge/types.ts";
+import { ask } from "../../api.ts";
+import { go, href, place } from "../../router.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { Button, Facts, Id, Status, Time } from "../../ui/basic.tsx";
+import { confirmed } from "../../ui/dialog.tsx";
+import { bytes, number, visibleText } from "../../ui/format.ts";
+import { Loaded } from "../../ui/states.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+import { changes } from "./uploads.ts";
+import { Passages } from "./passages.tsx";
+
+const WORK_MS = 700;
+
+export const isUnderWay = ({ status }: Pick<DocumentRecord, "status">): boolean => status !== "ready" && status !== "failed";
+export const toIso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+/** The state of a document; while it is worked on with how far that is. */
+export function DocumentState({ document }: { document: DocumentRecord }) {
+  const { status, progress } = document;
+  const tone = status === "ready" ? "good" : status === "failed" ? "bad" : "warn";
+  return (
+    <span class="documents-state">
+      <Status word={status} tone={tone} />
+      {isUnderWay(document) ? (
+        <progress max={1} value={progress} aria-label={`Indexing of ${document.filename}`}>
+          {Math.round(progress * 100)} %
+        </progress>
+      ) : null}
+    </span>
+  );
+}
+
+function Problem({ document: { error, status } }: { document: DocumentRecord }) {
+  if (!error) return null;
+  return (
+    <div class="documents-problem" role="alert">
+      <p class="bad">
+        {error.code.replaceAll("_", " ")}: {error.message}
+      </p>
+      {error.package ? <pre class="command">npm install {error.package}</pre> : null}
+      {status === "ready" ? <p class="quiet">The version that was indexed before is still found.</p> : null}
+    </div>
+  );
+}
+
+function Actions({ document, tenant, changed }: { document: DocumentRecord; tenant: string; changed(): void }) {
+  const path = `/knowledge/documents/${encodeURIComponent(document.id)}`;
+  const query = `?${new URLSearchParams({ tenant }).toString()}`;
+  const [reindex, reindexing] = useAction(async () => {
+    await ask(`${path}/reindex${query}`, { method: "POST" });
+    toast("The document is read again. The previous version is found until that has ended.");
+    changed();
+  }, toastError);
+  const [remove, removing] = useAction(async () => {
+    const text = <p>The file and its {number(document.chunkCount)} passages are deleted. This cannot be undone.</p>;
+    if (!(await confirmed(`Delete ${document.filename}?`, text, "Delete", true))) return;
+    await ask(`${path}${query}`, { method: "DELETE" });
+    toast(`Deleted ${document.filename}.`);
+    changed();
+    go(href("documents", "", place.peek().query));
+  }, toastError);
+  return (
+    <div class="actions">
+      <Button onClick={reindex} busy={reindexing}>
+        Read again
+      </Button>
+      <Button kind="danger" onClick={remove} busy={removing}>
+        Delete
+      </Button>
+    </div>
+  );
+}
+
+function DocumentFacts({ document }: { document: DocumentRecord }) {
+  return (
+    <Facts
+      pairs={[
+        ["Document", <Id id={document.id} />],
+        ["File", visibleText(document.filename)],
+        ["State", <DocumentState document={document} />],
+        ["Type", document.mimeType],
+        ["Size", bytes(document.bytes)],
+        ["Pages", document.pageCount],
+        ["Passages", number(document.chunkCount)],
+        ["With a vector", document.embeddedCount > 0 ? number(document.embeddedCount) : null],
+        ["Agents", document.agentIds.length === 0 ? "every agent of the tenant" : document.agentIds.join(", ")],
+        ["Your name for it", document.externalId],
+        ["Version", document.version],
+        ["Added", <Time iso={toIso(document.createdAt)} />],
+        ["Indexed", document.indexedAt === null ? null : <Time iso={toIso(document.indexedAt)} />],
+        ...Object.entries(document.metadata).map(([name, value]) => [visibleText(name), visibleText(String(value))] as const),
+      ]}
+    />
+  );
+}
+
+const changed = (): void => {
+  changes.value += 1;
+};
+
+/** One document: its state, what may be done with it, and its passages. */
+export function Detail({ id, at, tenant }: { id: string; at: number | null; tenant: string }) {
+  const path = `/knowledge/documents/${encodeURIComponent(id)}?${new URLSearchParams({ tenant }).toString()}`;
+  const resource = useResource<{ document: DocumentRecord }>(path, { live: true });
+  const { data, reload } = resource;
+  const works = data !== undefined && isUnderWay(data.document);
+  useEffect(() => {
+    if (!works) return;
+    const timer = setInterval(reload, WORK_MS);
+    return () => {
+      clearInterval(timer);
+      changed();
+    };
+  }, [works, reload]);
+  return (
+    <Loaded resource={resource}>
+      {({ document }) => (
+        <article class="documents-detail" aria-label={`Document ${document.filename}`}>
+          <h2>{visibleText(document.title ?? document.filename)}</h2>
+          <Actions
+            document={document}
+            tenant={tenant}
+            changed={() => {
+              reload();
+              changed();
+            }}
+          />
+          <Problem document={document} />
+          <DocumentFacts document={document} />
+          <Passages
+            id={id}
+            tenant={tenant}
+            at={at}
+            count={document.chunkCount}
+            version={`${document.version} ${document.indexedAt ?? ""}`}
+          />
+        </article>
+      )}
+    </Loaded>
+  );
+}
