@@ -50,9 +50,9 @@ function Cards({ status: { counts, waiting } }: { status: Status }) {
   const approvals = count("approvals.open");
   const events = (outcome: string): string => href("events", "", { outcome });
   return (
-    <div class="cards">
+    <div class="cards overview-cards">
       <Card name="accepted" value={count("events.accepted")} tone="good" to={events("accepted")} />
-      <Card name="unmatched" value={count("events.unmatched")} to={events("unmatched")} />
+      <Card name="unmatched" value={count("events.unmatched")} tone="warn" to={events("unmatched")} />
       <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
       <Card name="failed events" value={count("events.failed")} tone="bad" to={events("failed")} />
       {approvals > 0 ? <Card name="calls waiting for approval" value={approvals} tone="warn" to={href("approvals")} /> : null}

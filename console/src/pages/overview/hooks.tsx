@@ -92,8 +92,8 @@ function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
       count: plural(one.count, "run"),
       why:
         one.reason === "provider"
-          ? `wait for the model ${one.of}, which does not answer`
-          : `wait for the limit of ${LIMITS[one.limit ?? ""] ?? one.limit} of ${one.of}`,
+          ? `waiting for the model ${one.of}, which does not answer`
+          : `waiting for the limit of ${LIMITS[one.limit ?? ""] ?? one.limit} of ${one.of}`,
       until: one.until,
     })),
     ...(runs.count > 0
@@ -111,16 +111,23 @@ function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
           {
             to: href("deliveries", "", { status: "pending" }),
             count: plural(deliveries.count, "delivery", "deliveries"),
-            why: `wait to be sent${oldest(deliveries.oldestSeconds)}`,
+            why: `waiting to be sent${oldest(deliveries.oldestSeconds)}`,
             until: null,
           },
         ]
       : []),
     ...(approvals > 0
-      ? [{ to: href("approvals"), count: plural(approvals, "call"), why: "wait for a person's decision", until: null }]
+      ? [{ to: href("approvals"), count: plural(approvals, "call"), why: "waiting for a person's decision", until: null }]
       : []),
     ...(collecting > 0
-      ? [{ to: href("runs", "", { status: "collecting" }), count: plural(collecting, "run"), why: "collect further events", until: null }]
+      ? [
+          {
+            to: href("runs", "", { status: "collecting" }),
+            count: plural(collecting, "run"),
+            why: "collecting further events",
+            until: null,
+          },
+        ]
       : []),
   ];
   if (lines.length === 0) return <p class="good">✓ Nothing waits.</p>;
@@ -148,7 +155,7 @@ export function Hooks() {
   return (
     <Loaded resource={activity}>
       {({ hooks, latencies, waiting }) => (
-        <>
+        <div class="overview-hooks">
           <Section
             title="Hooks"
             actions={
@@ -173,7 +180,7 @@ export function Hooks() {
             />
             {hooks.isComplete ? null : <p class="quiet">Only the newest {number(hooks.total)} hooks are counted.</p>}
           </Section>
-          <div class="overview-columns">
+          <div>
             <Section title="Waiting">
               <Waiting waiting={waiting} />
             </Section>
@@ -181,7 +188,7 @@ export function Hooks() {
               <Latencies latencies={latencies} />
             </Section>
           </div>
-        </>
+        </div>
       )}
     </Loaded>
   );

@@ -32,7 +32,7 @@ export function Usage() {
                 {number(total.runs)} runs
               </p>
               <Table
-                label="Tokens and cost a day"
+                label="Days"
                 rows={rows}
                 rowId={(row) => row.key}
                 columns={[
