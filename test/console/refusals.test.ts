@@ -34,7 +34,7 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
     const rows = (await page.getByRole("region", { name: "Refused requests" }).innerText()).replaceAll(/\s+/g, " ");
     expect(rows).toMatch(/at address reason credential path/);
     expect(rows).toMatch(/ago \S*127\.0\.0\.1 no_token missing or wrong wake/);
-    const senders = (await page.getByRole("region", { name: "Refused most often" }).innerText()).replaceAll(/\s+/g, " ");
+    const senders = (await page.getByRole("region", { name: "Refused most often", exact: true }).innerText()).replaceAll(/\s+/g, " ");
     expect(senders).toMatch(/127\.0\.0\.1 2 /);
     expect(await page.innerText("body")).not.toMatch(/\[object |undefined|NaN/);
     await shoot(page, "refusals");

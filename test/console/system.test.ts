@@ -80,8 +80,8 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
       .getByRole("row", { name: /^console/ })
       .getByRole("button", { name: "Send a test message" })
       .click();
-    await page.getByLabel("To").fill("me");
-    await page.getByLabel("Text").fill("Is this on?");
+    await page.getByRole("textbox", { name: /^To/ }).fill("me");
+    await page.getByRole("textbox", { name: /^Text/ }).fill("Is this on?");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("Sent to me.").waitFor();
     expect(world.printed.join("")).toContain("Is this on?");
@@ -91,7 +91,7 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
   it("makes a key that is shown once, and revokes it", async () => {
     await open("keys", "No key has been made");
     await page.getByRole("button", { name: "New key" }).click();
-    await page.getByLabel("Id").fill("web");
+    await page.getByRole("textbox", { name: /^Id/ }).fill("web");
     await page.getByRole("button", { name: "Create the key" }).click();
     const dialog = page.getByRole("dialog", { name: "The key web" });
     const secret = await dialog.locator("pre").innerText();
@@ -118,7 +118,7 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
 
   it("shows the config with its secrets masked, and loads it again", async () => {
     const text = await open("config", "The config in use is the one on disk");
-    expect(text).toMatch(/runsPerHour: 50/);
+    expect(text).toMatch(/token"\*\*\*" path"\/hooks"/);
     expect(text).not.toContain("test-hook-token");
     await page.getByRole("button", { name: "Load it again" }).click();
     await page.getByText(/^The config \S+ is in use/).waitFor();
