@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { FailureGroup } from "../../src/admin/watch-views.ts";
+import { roomsPlugin } from "../e2e/rooms.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createCli, type CliWorld } from "./world.ts";
@@ -8,7 +9,7 @@ const MAPPINGS = [
   { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false },
   { id: "broken", match: { path: "billing" }, messageTemplate: "{{ $number(id) }}", deliver: false },
   { id: "pager", match: { path: "pager" }, messageTemplate: "{{id}}", model: "acme/large", deliver: false },
-  { id: "lost", match: { path: "lost" }, messageTemplate: "{{id}}", deliver: true, channel: "last" },
+  { id: "lost", match: { path: "lost" }, messageTemplate: "{{id}}", channel: "rooms", model: "builtin/echo" },
 ];
 
 const PROVIDER = { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1", apiKey: "k-0123456789" };
@@ -94,7 +95,10 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     await world.post("/hooks/billing", { id: "c19" });
     const back = (await world.admin(`/admin/v1/failures/${id}`)).body.failure as FailureGroup;
     expect(back).toMatchObject({ status: "open", isReopened: true, count: 3, resolved: { version: resolved.resolved?.version } });
-    expect((await post(id, { action: "resolve", version: 7 })).body.failure).toMatchObject({ status: "resolved", resolved: { version: 7 } });
+    expect((await post(id, { action: "resolve", version: 7 })).body.failure).toMatchObject({
+      status: "resolved",
+      resolved: { version: 7 },
+    });
   });
 
   it("takes runs and replies into groups of their own", async () => {
@@ -115,14 +119,18 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     const { id, example } = await find("shop");
     const listed = await rouse("list", "--path", "shop");
     expect(listed.out).toMatch(new RegExp(`FAILURE COUNT LAST 24 HOURS STATUS CAUSE\n${id} 3 \\S+ ·+█ open, ann Hooks on shop`));
-    expect((await rouse("show", id.slice(0, 12))).out).toMatch(new RegExp(`status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n")));
+    expect((await rouse("show", id.slice(0, 12))).out).toMatch(
+      new RegExp(`status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n")),
+    );
     expect((await rouse("assign", id, "bob")).out).toMatch(/open, bob/);
     expect((await rouse("assign", id)).out).toMatch(/ open Hooks/);
     expect((await rouse("snooze", id, "1d")).out).toMatch(/ snoozed Hooks/);
     expect((await rouse("reopen", id)).out).toMatch(/ open Hooks/);
     expect((await rouse("resolve", id, "--in", "4")).out).toMatch(/ resolved Hooks/);
     expect((await rouse("show", id)).out).toMatch(/resolved \S.* in config version 4/);
-    expect(JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map((one: FailureGroup) => one.id)).toContain(id);
+    expect(JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map((one: FailureGroup) => one.id)).toContain(
+      id,
+    );
     expect(await rouse("resolve", id, "--in", "x")).toMatchObject({ code: 2, err: expect.stringMatching(/--in x: write the number/) });
     expect((await rouse("show", "fgr_none")).code).toBe(1);
   });
@@ -144,7 +152,14 @@ async function begin(config: object): Promise<{ world: World; cli: CliWorld; end
   const cli = await createCli();
   const world = await createWorld({
     dir: cli.dir,
-    config: { hooks: { mappings: MAPPINGS }, models: { providers: { acme: PROVIDER } }, ...config },
+    config: {
+      hooks: { mappings: MAPPINGS },
+      models: { providers: { acme: PROVIDER } },
+      channels: { rooms: { folder: cli.dir } },
+      ...config,
+    },
+    // Without defaultTo the channel has no route for replies that name no recipient.
+    files: { "plugins/rooms.ts": roomsPlugin("rooms") },
     // The provider refuses the key, and nothing else is asked.
     fetch: async () => Response.json({ error: { message: "no such key" } }, { status: 401 }),
   });

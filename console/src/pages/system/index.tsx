@@ -27,7 +27,9 @@ export function Page() {
       <header class="page-head">
         <h1>System</h1>
       </header>
-      <Tabs label="Parts of the system" tabs={PARTS} value={name} onChange={(part) => go(href("system", part))} />
+      <div class="system-tabs">
+        <Tabs label="Parts of the system" tabs={PARTS} value={name} onChange={(part) => go(href("system", part))} />
+      </div>
       <div class="page-body">
         <Part />
       </div>
