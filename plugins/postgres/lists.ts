@@ -1,4 +1,13 @@
-import { type ListSource, mergeUsage, renderUsageColumns, type Sql, type UsageDialect, type UsageQuery, type UsageSum } from "#store-kit";
+import {
+  type JsonText,
+  type ListSource,
+  mergeUsage,
+  renderUsageColumns,
+  type Sql,
+  type UsageDialect,
+  type UsageQuery,
+  type UsageSum,
+} from "#store-kit";
 import { digest } from "./digest.ts";
 
 /** Rows that one statement of a search looks at: so many take some 10 ms. */
@@ -43,6 +52,9 @@ export const createSource = (sql: Sql): ListSource => ({
   lacks: LACKS,
   isNone: (names) => isNone(sql, names),
 });
+
+/** Renders a text inside a JSON column as SQL. */
+export const jsonText: JsonText = (column, ...path) => `${column}::json #>> '{${path.join(",")}}'`;
 
 /** Reads each record once, however many of its fields are asked for. */
 const USAGE_SOURCE = `runs

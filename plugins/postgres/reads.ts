@@ -11,6 +11,8 @@ import {
   sessionId,
   type SessionRow,
   type Store,
+  sumActivity,
+  sumFailures,
   toConfig,
   toLastRoute,
   toReads,
@@ -25,7 +27,7 @@ import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { createKeyedRead } from "./keyed-reads.ts";
 import { readDedupeRecords } from "./keys.ts";
-import { createSource, sumUsage } from "./lists.ts";
+import { createSource, jsonText, sumUsage } from "./lists.ts";
 
 const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
 const HOOK_SESSIONS = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2`;
@@ -80,7 +82,8 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
   const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): Promise<T | undefined> =>
     first(`SELECT ${columns} FROM ${table} WHERE id = $1`, id, read);
   const run = createRunReads(db);
-  const { lists, search } = createSearches(createSource(db));
+  const source = createSource(db);
+  const { lists, search } = createSearches(source);
   return {
     search,
     async findDuplicates(keys) {
@@ -109,6 +112,8 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
       list: {
         ...lists,
         usage: (query) => sumUsage(db, query),
+        activity: (query) => sumActivity(source, query),
+        failures: (query) => sumFailures(source, jsonText, query),
         turns: run.turns,
         queuedSystemEvents({ agentId, limit }) {
           const { columns, read } = PAGES.systemEvents;

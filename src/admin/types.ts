@@ -10,6 +10,7 @@ import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
 import type { Denial, ReplayOptions, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
+import type { Latencies } from "./watch-views.ts";
 import type { PlacedTrace } from "./test-hook.ts";
 import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
@@ -95,6 +96,8 @@ export interface AdminDeps {
   /** Builds a new snapshot from disk and swaps it in, or keeps the old one. */
   reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
   metrics(): Promise<string>;
+  /** How long the newest answers, waits and runs of this gateway took. */
+  latencies(): Latencies;
   keys: ApiKeys;
   chats: Chats;
   knowledge: LazyKnowledge;

@@ -10,6 +10,7 @@ interface CommandFile {
 /** Commands with their files. A file is loaded only for its command, so that `rouse --help` and `rouse start` stay quick. */
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandFile>])[] = [
   ["start", "start the gateway", () => import("./start.ts")],
+  ["status", "how the gateway does: hooks over time, latencies, what waits, what fails", () => import("./status.ts")],
   ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
   ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
   ["test", "run the fixtures: recorded requests with the outcome that you expect", () => import("./test.ts")],
@@ -18,6 +19,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["events", "what came in, and what became of it", () => import("./events.ts")],
   ["explain", "why a hook did what it did", () => import("./explain.ts")],
   ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
+  ["failures", "what failed, by its cause", () => import("./failures.ts")],
   ["runs", "what agents did", () => import("./runs.ts")],
   ["approvals", "calls of tools that wait for a person", () => import("./approvals.ts")],
   ["usage", "tokens and costs of runs", () => import("./usage.ts")],

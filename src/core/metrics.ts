@@ -1,5 +1,6 @@
 import type * as prom from "prom-client";
 import { addProcess } from "./process-metrics.ts";
+import { createRecentTimes, type Percentiles } from "./recent.ts";
 import { Counter, Gauge, Histogram, Registry } from "./prometheus.ts";
 
 /** What the gateway counts. All calls are cheap enough for every request; times are seconds. */
@@ -26,6 +27,8 @@ export interface Metrics {
   /** A run has used a model. `costUsd` is absent if the price is unknown. */
   modelUsed(run: ModelUse): void;
   deliveryEnded(delivery: { channel: string; status: string }): void;
+  /** The newest times of answers, of waits before a start, and of runs. */
+  latencies(): { answers: Percentiles | null; waits: Percentiles | null; runs: Percentiles | null };
   /** Everything in Prometheus' text format. */
   render(): Promise<string>;
   /** Ends the measuring of the event loop. */
@@ -241,6 +244,7 @@ export function createMetrics(): Metrics {
   const getDeliveryCounter = children((channel) => children((status) => deliveries.labels({ channel, status })));
   const hookChildren = (path: string) => children((outcome) => hooks.labels({ path, outcome }));
   const otherPaths = hookChildren(OTHER);
+  const recent = { answers: createRecentTimes(), waits: createRecentTimes(), runs: createRecentTimes() };
   let paths = new Map(OWN_PATHS.map((path) => [path, hookChildren(path)]));
 
   return {
@@ -257,14 +261,22 @@ export function createMetrics(): Metrics {
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       getAnswerCounter(outcome).observe(seconds);
+      recent.answers.add(seconds);
     },
     failureAcknowledged: (path) => acknowledged.inc({ path }),
     refused: (reason) => getRefusalCounter(reason).inc(),
     signed: ({ path, secret }) => getSignatureCounter(path)(String(secret)).inc(),
-    runStarted: ({ waitSeconds }) => waits.observe(waitSeconds),
-    runEnded: ({ status, seconds }) => getRunCounter(status).observe(seconds),
+    runStarted({ waitSeconds }) {
+      waits.observe(waitSeconds);
+      recent.waits.add(waitSeconds);
+    },
+    runEnded({ status, seconds }) {
+      getRunCounter(status).observe(seconds);
+      recent.runs.add(seconds);
+    },
     modelUsed: createUsageCounters(registers),
     deliveryEnded: ({ channel, status }) => getDeliveryCounter(channel)(status).inc(),
+    latencies: () => ({ answers: recent.answers.read(), waits: recent.waits.read(), runs: recent.runs.read() }),
     render: () => registry.metrics(),
     close: endProcess,
   };

@@ -1,4 +1,6 @@
 /** What a commit can add, set, change and delete, and what can be read. */
+import type { ActivityQuery, ActivitySum } from "./activity-sums.ts";
+import type { FailureQuery, FailureSum } from "./failure-sums.ts";
 import type { UsageQuery, UsageSum } from "./usage-sums.ts";
 import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
@@ -137,6 +139,10 @@ export interface Lists {
   approvals: { of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] }; is: ApprovalRecord };
   /** What runs have used, added up; in no order. */
   usage: { of: UsageQuery; is: UsageSum };
+  /** How many events came in over time, by outcome; in no order. */
+  activity: { of: ActivityQuery; is: ActivitySum };
+  /** Failed, unmatched and rejected events, failed runs and deliveries, by cause and hour; in no order. */
+  failures: { of: FailureQuery; is: FailureSum };
   /**
    * Numbers of the events behind number `after`, in order. Of several gateways, one may write an event later than another gateway
    * writes an event with a higher number.

@@ -19,6 +19,8 @@ export type * from "./operations.ts";
 export * from "./routes.ts";
 export * from "./session-records.ts";
 export * from "./steps.ts";
+export * from "./activity-sums.ts";
+export * from "./failure-sums.ts";
 export * from "./usage-sums.ts";
 export type * from "./job-records.ts";
 export * from "./usage.ts";

@@ -5,6 +5,7 @@ import { testConfigs } from "./store/configs.ts";
 import { testCommits } from "./store/commits.ts";
 import { testLimits } from "./store/limits.ts";
 import { testLists } from "./store/lists.ts";
+import { testSums } from "./store/sums.ts";
 import type { Home } from "./store/make.ts";
 import { testQueueClock } from "./store/queue-clock.ts";
 import { testQueueLeases } from "./store/queue-leases.ts";
@@ -27,6 +28,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     testCommits(stage);
     testRecords(stage);
     testLists(stage);
+    testSums(stage);
     testSweep(stage);
     testSweepClock(stage);
     testConfigs(stage);

@@ -242,6 +242,7 @@ export async function createWorld(): Promise<World> {
     retryDelivery: async () => ({ ok: false, failure: { code: "not_found", message: "there is no delivery with this id" } }),
     reload: async () => ({ ok: false, issues: [{ path: "hooks.path", message: "must not be /" }] }),
     metrics: async () => "",
+    latencies: () => ({ answers: null, waits: null, runs: null }),
   };
   return {
     ...handle,

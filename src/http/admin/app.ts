@@ -8,6 +8,7 @@ import { knowledgeRoutes } from "./knowledge.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
+import { failureRoutes, overviewRoutes } from "./watch.ts";
 import { deliveryRoutes, eventRoutes, runRoutes, sessionRoutes } from "./work.ts";
 
 /** The type by which clients know the routes, their queries, bodies and answers: `hc<AdminApp>(url)` of `hono/client`. */
@@ -24,6 +25,7 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/approvals", approvalRoutes(deps))
     .route("/sessions", sessionRoutes(deps))
     .route("/deliveries", deliveryRoutes(deps))
+    .route("/failures", failureRoutes(deps))
     .route("/channels", channelRoutes(deps))
     .route("/keys", keyRoutes(deps))
     .route("/chat", chatRoutes(deps))
@@ -32,6 +34,7 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/proposals", proposalRoutes(workbench))
     .route("/trials", trialRoutes(workbench))
     .route("/what-if", whatIfRoutes(deps, workbench))
+    .route("/", overviewRoutes(deps, workbench))
     .route("/", systemRoutes(deps));
   routes.onError(createErrorHandler(deps.log));
   routes.all("*", (c) => failureAnswer(c, { code: "not_found", message: "there is no such admin route" }));

@@ -31,10 +31,11 @@ export const createSqliteSource = (sql: Statements): ListSource => ({
   pause,
 });
 
-const toPath = (column: string, path: readonly string[]): string => `json_extract(${column}, '$.${path.join(".")}')`;
+/** Renders a value inside a JSON column as SQL. */
+export const jsonText = (column: string, ...path: string[]): string => `json_extract(${column}, '$.${path.join(".")}')`;
 const DIALECT: UsageDialect = {
-  text: (column, ...path) => toPath(column, path),
-  number: (column, ...path) => toPath(column, path),
+  text: jsonText,
+  number: jsonText,
   day: (column) => `date(${column} / 1000, 'unixepoch')`,
 };
 /** Runs whose records are read between two turns of the event loop. */

@@ -1,3 +1,5 @@
+import { sumActivity } from "../activity-sums.ts";
+import { sumFailures } from "../failure-sums.ts";
 import { PAGES, toReads, type Page } from "../read-table.ts";
 import { createSearches } from "../search.ts";
 import {
@@ -15,7 +17,7 @@ import {
 import { sessionId, toConfig, type Collected, type ConfigRow, type Ms, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
-import { createSqliteSource, sumUsageInSqlite } from "./lists.ts";
+import { createSqliteSource, jsonText, sumUsageInSqlite } from "./lists.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { Statements } from "./statements.ts";
 
@@ -43,7 +45,8 @@ export function createSqliteReads(parts: {
     await loop.catchUp().catch(() => undefined);
     return read();
   };
-  const { lists, search } = createSearches(createSqliteSource(sql));
+  const source = createSqliteSource(sql);
+  const { lists, search } = createSearches(source);
   return {
     search: (kind, query) => asFarAsMayBe(() => search(kind, query)),
     findDuplicates: async (keys) => keys.map(({ scope, key }) => findDedupeKey(sql, scope, key, now())),
@@ -91,6 +94,8 @@ export function createSqliteReads(parts: {
         runs: (query) => asFarAsMayBe(() => lists.runs(query)),
         systemEvents: (query) => asFarAsMayBe(() => lists.systemEvents(query)),
         usage: (query) => sumUsageInSqlite(sql, query),
+        activity: (query) => sumActivity(source, query),
+        failures: (query) => asFarAsMayBe(() => sumFailures(source, jsonText, query)),
         async turns({ limit = -1, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
           const text = "SELECT seq, record FROM turns WHERE session = ? AND seq < ? AND seq > ? ORDER BY seq DESC LIMIT ?";
           return sql.all<TurnRow>(text, sessionId(ref), before, after, limit).map(toTurn).toReversed();

@@ -1,38 +1,122 @@
 import { useResource } from "../../resource.ts";
-import { Time } from "../../ui/basic.tsx";
-import { Loaded, Empty } from "../../ui/states.tsx";
+import { filter, place } from "../../router.ts";
+import { Section, Time } from "../../ui/basic.tsx";
+import { Search, Select } from "../../ui/fields.tsx";
+import { number, plural, visibleText } from "../../ui/format.ts";
+import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
 interface Refusal {
   at: string;
+  address: string;
   path: string;
-  code: string;
+  reason: string;
+  authenticated: boolean;
 }
 
+/** The most that the gateway keeps. */
+const LIMIT = 1000;
+const SHOWN_SENDERS = 5;
+
+const matches = (row: Refusal, words: string): boolean =>
+  [row.address, row.path, row.reason].some((text) => text.toLowerCase().includes(words.toLowerCase()));
+
+interface Sender {
+  address: string;
+  count: number;
+  reasons: string;
+  paths: string;
+  last: string;
+}
+
+/** How often each address was refused, and for what; most often first. */
+function countSenders(rows: readonly Refusal[]): Sender[] {
+  const senders = Map.groupBy(rows, ({ address }) => address);
+  return [...senders]
+    .map(([address, those]) => ({
+      address,
+      count: those.length,
+      reasons: [...new Set(those.map(({ reason }) => reason))].join(", "),
+      paths: [...new Set(those.map(({ path }) => path))].join(", "),
+      last: those[0]?.at ?? "",
+    }))
+    .toSorted((one, other) => other.count - one.count);
+}
+
+function Senders({ rows }: { rows: readonly Refusal[] }) {
+  const senders = countSenders(rows);
+  return (
+    <Section title="Refused most often">
+      <Table
+        label="Senders that are refused most often"
+        rows={senders.slice(0, SHOWN_SENDERS)}
+        rowId={(row) => row.address}
+        columns={[
+          {
+            head: "Sender",
+            cell: (row) => (
+              <button type="button" class="button plain" onClick={() => filter({ search: row.address })}>
+                {visibleText(row.address)}
+              </button>
+            ),
+          },
+          { head: "Refused", numeric: true, cell: (row) => number(row.count) },
+          { head: "Last", cell: (row) => <Time iso={row.last} /> },
+          { head: "Reasons", cell: (row) => visibleText(row.reasons) },
+          { head: "Paths", grow: true, cell: (row) => visibleText(row.paths) },
+        ]}
+      />
+      {senders.length > SHOWN_SENDERS ? <p class="quiet">And {plural(senders.length - SHOWN_SENDERS, "other sender")}.</p> : null}
+    </Section>
+  );
+}
+
+function List({ rows }: { rows: readonly Refusal[] }) {
+  return (
+    <Section title="Requests">
+      <Table
+        label="Refused requests"
+        rows={rows}
+        rowId={(row) => `${row.at} ${row.address} ${row.path} ${row.reason}`}
+        columns={[
+          { head: "at", cell: (row) => <Time iso={row.at} /> },
+          { head: "address", cell: (row) => visibleText(row.address) },
+          { head: "reason", cell: (row) => <code>{visibleText(row.reason)}</code> },
+          { head: "credential", minor: true, cell: (row) => (row.authenticated ? "right" : "missing or wrong") },
+          { head: "path", grow: true, cell: (row) => visibleText(row.path) },
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** Requests that were refused before they became events, and which sender fails most. */
 export function Page() {
-  const refusals = useResource<{ refusals: Refusal[] }>("/refusals", { live: true });
+  const { search = "", reason = "" } = place.value.query;
+  const refusals = useResource<{ refusals: Refusal[] }>(`/refusals?limit=${LIMIT}`, { live: true });
+  const reasons = [...new Set([...(refusals.data?.refusals ?? []).map((row) => row.reason), reason])].filter((one) => one !== "");
   return (
     <>
       <header class="page-head">
         <h1>Refused</h1>
+        <Search label="Search" placeholder="Address, path or reason" value={search} onSearch={(text) => filter({ search: text })} />
+        <Select label="Reason" value={reason} options={["", ...reasons.toSorted()]} onChange={(value) => filter({ reason: value })} />
       </header>
-      <Loaded resource={refusals}>
-        {({ refusals: rows }) =>
-          rows.length === 0 ? (
-            <Empty>No request was refused.</Empty>
-          ) : (
-            <Table
-              label="Refused requests"
-              rows={rows}
-              rowId={(row) => `${row.at}${row.path}`}
-              columns={[
-                { head: "When", cell: (row) => <Time iso={row.at} /> },
-                { head: "Path", cell: (row) => row.path, grow: true },
-              ]}
-            />
-          )
-        }
-      </Loaded>
+      <div class="page-body">
+        <Loaded resource={refusals}>
+          {({ refusals: all }) => {
+            if (all.length === 0) return <Empty command="rouse events refused">No request was rejected since the gateway started.</Empty>;
+            const rows = all.filter((row) => matches(row, search.trim()) && (reason === "" || row.reason === reason));
+            if (rows.length === 0) return <Empty>None of the {number(all.length)} refused requests match the filters.</Empty>;
+            return (
+              <>
+                <Senders rows={rows} />
+                <List rows={rows} />
+              </>
+            );
+          }}
+        </Loaded>
+      </div>
     </>
   );
 }

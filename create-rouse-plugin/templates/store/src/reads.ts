@@ -1,12 +1,18 @@
 import {
   deliveryState,
   getListLimit,
+  mergeActivity,
+  mergeFailures,
   mergeUsage,
   RUN_STATUSES,
   sessionId,
+  toDeliveryFailure,
+  toEventFailure,
   toReads,
+  toRunFailure,
   type ApprovalRecord,
   type ApprovalState,
+  type FailureSum,
   type ListQuery,
   type Ms,
   type RunRecord,
@@ -167,6 +173,22 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
     steps: async (runId) =>
       [...data.steps.values()].filter((step) => step.runId === runId).toSorted((one, other) => one.index - other.index),
     usage: async (query) => mergeUsage(getEndedRuns(data, query.since).map((run) => toUsageSum(run, query.by))),
+    activity: async ({ since, step, limit }) =>
+      mergeActivity(
+        [...data.events.values()]
+          .filter(({ receivedAt }) => receivedAt >= since)
+          .slice(-limit)
+          .map(({ receivedAt, outcome }) => ({ at: Math.floor(receivedAt / step) * step, outcome, count: 1 })),
+      ),
+    failures: async ({ since, limit }) => {
+      const newest = (found: (FailureSum | undefined)[]): FailureSum[] =>
+        found.flatMap((one) => (one && one.last >= since ? [one] : [])).slice(-limit);
+      return mergeFailures([
+        ...newest([...data.events.values()].map(toEventFailure)),
+        ...newest([...data.runs.values()].map(toRunFailure)),
+        ...newest([...data.deliveries.values()].map(toDeliveryFailure)),
+      ]);
+    },
     approvals: async (query) =>
       getPage(data.approvals.values(), query, (approval) => ({
         id: approval.id,

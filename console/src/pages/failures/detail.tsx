@@ -1,0 +1,177 @@
+import { useState } from "preact/hooks";
+import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
+import { ask } from "../../api.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { href } from "../../router.ts";
+import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
+import { TimeBars } from "../../ui/chart.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Select, TextField } from "../../ui/fields.tsx";
+import { number, visibleText } from "../../ui/format.ts";
+import { Loaded } from "../../ui/states.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+
+type Change = Record<string, string | number | null>;
+type Act = (change: Change, said: string) => void;
+
+const HOUR_MS = 3_600_000;
+const SNOOZES = [
+  ["1h", "1 hour"],
+  ["4h", "4 hours"],
+  ["1d", "1 day"],
+  ["7d", "7 days"],
+] as const;
+const PAGES = { event: "events", run: "runs", delivery: "deliveries" } as const;
+
+const exampleHref = ({ kind, example }: FailureGroup): string => href(PAGES[kind], example);
+
+/** The list of all failures of a kind and state, as far as the list has filters for them. */
+function listHref({ kind, state, path, mapping, channel }: FailureGroup): string {
+  if (kind === "event")
+    return href("events", "", {
+      outcome: state,
+      path: path ?? undefined,
+      ...(state === "unmatched" ? {} : { mapping: mapping ?? undefined }),
+    });
+  return kind === "run" ? href("runs", "", { status: state }) : href("deliveries", "", { status: state, channel: channel ?? undefined });
+}
+
+function Assign({ group, act, onClose }: { group: FailureGroup; act: Act; onClose(): void }) {
+  const [name, setName] = useState(group.assignee ?? "");
+  const submit = (): void => {
+    const assignee = name.trim() === "" ? null : name.trim();
+    act({ action: "assign", assignee }, assignee === null ? "Assigned to no one." : `Assigned to ${assignee}.`);
+    onClose();
+  };
+  return (
+    <Dialog title="Assign" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <div class="body">
+          <TextField
+            label="Name"
+            value={name}
+            onInput={setName}
+            autoFocus
+            hint="Any name: there are no accounts. Empty assigns it to no one."
+          />
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" submit>
+            Assign
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: boolean }) {
+  const [isAssigning, setAssigning] = useState(false);
+  return (
+    <div class="actions">
+      <Button onClick={() => setAssigning(true)}>Assign…</Button>
+      {group.status === "open" ? (
+        <>
+          <Select
+            label="Snooze"
+            value=""
+            options={[["", "Snooze for…"], ...SNOOZES]}
+            onChange={(until) =>
+              until !== "" && act({ action: "snooze", until }, `Snoozed for ${SNOOZES.find(([value]) => value === until)?.[1]}.`)
+            }
+          />
+          <Button kind="primary" busy={busy} onClick={() => act({ action: "resolve" }, "Resolved. It opens again if it comes back.")}>
+            Resolve
+          </Button>
+        </>
+      ) : (
+        <Button busy={busy} onClick={() => act({ action: "reopen" }, "Open again.")}>
+          Reopen
+        </Button>
+      )}
+      {isAssigning ? <Assign group={group} act={act} onClose={() => setAssigning(false)} /> : null}
+    </div>
+  );
+}
+
+function toState({ status, snoozedUntil, resolved, isReopened }: FailureGroup) {
+  const version = resolved?.version === null || resolved === null ? "" : ` in config version ${resolved.version}`;
+  return (
+    <>
+      <Status word={status} tone={status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad"} />
+      {snoozedUntil ? (
+        <>
+          {" "}
+          until <Time iso={snoozedUntil} />
+        </>
+      ) : null}
+      {resolved ? (
+        <>
+          {" "}
+          {isReopened ? "· came back after it was resolved" : ""}
+          {version} <Time iso={resolved.at} />
+        </>
+      ) : null}
+    </>
+  );
+}
+
+function Group({ group }: { group: FailureGroup }) {
+  const current = Math.floor(Date.now() / HOUR_MS);
+  const times = group.hours.map((_, index) => new Date((current - group.hours.length + 1 + index) * HOUR_MS).toISOString());
+  return (
+    <>
+      <Facts
+        pairs={[
+          ["Status", toState(group)],
+          ["Assigned to", group.assignee === null ? null : visibleText(group.assignee)],
+          ["Count", number(group.count)],
+          ["Last seen", <Time key="last" iso={group.lastSeen} />],
+          ["First seen", <Time key="first" iso={group.firstSeen} />],
+          ["Kind", group.kind],
+          ["State", group.state.replaceAll("_", " ")],
+          ["Path", group.path === null ? null : visibleText(group.path)],
+          ["Mapping", group.mapping === null ? null : <a href={href("mappings", group.mapping)}>{group.mapping}</a>],
+          [group.kind === "event" ? "Condition" : "Error", group.code],
+          ["Channel", group.channel],
+        ]}
+      />
+      {group.message === null ? null : <pre class="code">{visibleText(group.message)}</pre>}
+      <TimeBars label="Failures an hour" times={times} series={[{ name: "failures", color: "--bad", values: group.hours }]} />
+      <Section title="Example">
+        <p>
+          <Id id={group.example} to={exampleHref(group)} /> ·{" "}
+          <a href={listHref(group)}>All {group.kind === "delivery" ? "deliveries" : `${group.kind}s`} like it</a>
+        </p>
+      </Section>
+    </>
+  );
+}
+
+/** One group of failures: how it went, an example, and what is done about it. */
+export function Detail({ id, onChange }: { id: string; onChange(): void }) {
+  const group = useResource<{ failure: FailureGroup }>(`/failures/${encodeURIComponent(id)}`, { live: true });
+  const [act, busy] = useAction(async (change: Change, said: string) => {
+    await ask(`/failures/${encodeURIComponent(id)}`, { method: "POST", body: change });
+    toast(said);
+    group.reload();
+    onChange();
+  }, toastError);
+  return (
+    <Loaded resource={group}>
+      {({ failure }) => (
+        <>
+          <h2 class="failures-title">{visibleText(failure.title)}</h2>
+          <Actions group={failure} act={act} busy={busy} />
+          <Group group={failure} />
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,145 @@
+import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
+import { useResource } from "../../resource.ts";
+import { filter, go, href, place } from "../../router.ts";
+import { Status, Time } from "../../ui/basic.tsx";
+import { Spark } from "../../ui/chart.tsx";
+import { Search, Select } from "../../ui/fields.tsx";
+import { number, visibleText } from "../../ui/format.ts";
+import { useKeys } from "../../ui/keys.ts";
+import { Split } from "../../ui/split.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { Detail } from "./detail.tsx";
+import "./style.css";
+
+interface Answer {
+  failures: FailureGroup[];
+  counts: Record<FailureGroup["status"], number>;
+  total: number;
+  isComplete: boolean;
+}
+
+const WINDOWS = [
+  ["", "Last 7 days"],
+  ["24h", "Last 24 hours"],
+  ["1h", "Last hour"],
+] as const;
+const KINDS = [
+  ["", "Any kind"],
+  ["event", "Events"],
+  ["run", "Runs"],
+  ["delivery", "Deliveries"],
+] as const;
+
+const matches = (group: FailureGroup, words: string): boolean =>
+  [group.title, group.message, group.path, group.mapping, group.code, group.channel, group.assignee].some((text) =>
+    text?.toLowerCase().includes(words.toLowerCase()),
+  );
+
+function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
+  const { status = "open", kind = "", since = "", search = "" } = place.value.query;
+  const count = (name: FailureGroup["status"], title: string): readonly [string, string] => [
+    name,
+    counts ? `${title} (${number(counts[name])})` : title,
+  ];
+  return (
+    <header class="page-head">
+      <h1>Failures</h1>
+      <Search label="Search" placeholder="Mapping, path, error or name" value={search} onSearch={(text) => filter({ search: text })} />
+      <Select
+        label="Status"
+        value={status}
+        options={[count("open", "Open"), count("snoozed", "Snoozed"), count("resolved", "Resolved"), ["all", "All"]]}
+        onChange={(value) => filter({ status: value === "open" ? undefined : value })}
+      />
+      <Select label="Kind" value={kind} options={KINDS} onChange={(value) => filter({ kind: value })} />
+      <Select label="Since" value={since} options={WINDOWS} onChange={(value) => filter({ since: value })} />
+    </header>
+  );
+}
+
+function Groups({ rows }: { rows: readonly FailureGroup[] }) {
+  const { id, query } = place.value;
+  return (
+    <Table
+      label="Groups of failures"
+      rows={rows}
+      rowId={(row) => row.id}
+      selected={id}
+      onSelect={(next) => go(href("failures", next, query), { replace: true })}
+      columns={[
+        {
+          head: "Cause",
+          grow: true,
+          cell: (row) => (
+            <a href={href("failures", row.id, query)} title={visibleText(row.message ?? row.title)}>
+              {visibleText(row.title)}
+            </a>
+          ),
+        },
+        { head: "Count", numeric: true, cell: (row) => number(row.count) },
+        {
+          head: "24 hours",
+          minor: true,
+          cell: (row) => <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />,
+        },
+        { head: "Last", cell: (row) => <Time iso={row.lastSeen} /> },
+        { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
+        { head: "Assigned to", minor: true, cell: (row) => visibleText(row.assignee ?? "–") },
+        {
+          head: "Status",
+          cell: (row) => <Status word={row.isReopened && row.status === "open" ? "reopened" : row.status} tone={toTone(row)} />,
+        },
+      ]}
+    />
+  );
+}
+
+const toTone = ({ status }: FailureGroup): "good" | "warn" | "bad" =>
+  status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad";
+
+const NONE: Readonly<Record<string, string>> = {
+  open: "Nothing has failed that is not dealt with.",
+  snoozed: "No group is snoozed.",
+  resolved: "No group is resolved.",
+  all: "Nothing has failed.",
+};
+
+/** Failures by their cause, with what people do about them. */
+export function Page() {
+  const { id, query } = place.value;
+  const { status = "open", kind = "", since = "", search = "" } = query;
+  const parameters = new URLSearchParams({ limit: "500" });
+  for (const [name, value] of Object.entries({ status: status === "all" ? "" : status, kind, since }))
+    if (value !== "") parameters.set(name, value);
+  const groups = useResource<Answer>(`/failures?${parameters}`, { live: true });
+  const close = (): void => go(href("failures", "", query), { replace: true });
+  useKeys({ Escape: close });
+  return (
+    <>
+      <Filters counts={groups.data?.counts} />
+      <Split
+        name="failures"
+        onClose={close}
+        detail={id === "" ? null : <Detail key={id} id={id} onChange={groups.reload} />}
+        list={
+          <Loaded resource={groups}>
+            {({ failures, isComplete }) => {
+              const rows = failures.filter((group) => matches(group, search.trim()));
+              return (
+                <>
+                  {isComplete ? null : <p class="failures-note quiet">Only the newest failures were looked at: the counts are too low.</p>}
+                  {rows.length === 0 ? (
+                    <Empty command="rouse failures list">{search === "" ? NONE[status] : "No group matches the search."}</Empty>
+                  ) : (
+                    <Groups rows={rows} />
+                  )}
+                </>
+              );
+            }}
+          </Loaded>
+        }
+      />
+    </>
+  );
+}

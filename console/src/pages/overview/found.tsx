@@ -1,0 +1,116 @@
+import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
+import { useResource } from "../../resource.ts";
+import { href } from "../../router.ts";
+import { Section, Status, Time } from "../../ui/basic.tsx";
+import { Spark } from "../../ui/chart.tsx";
+import { number, plural, visibleText } from "../../ui/format.ts";
+import { Loaded } from "../../ui/states.tsx";
+import { checkHref, findingHref } from "./links.ts";
+import type { CheckView, Finding } from "./types.ts";
+
+const SHOWN_GROUPS = 5;
+const SHOWN_FINDINGS = 8;
+
+/** The five groups of failures that failed last. */
+export function TopFailures() {
+  const failures = useResource<{ failures: FailureGroup[]; total: number }>(`/failures?status=open&limit=${SHOWN_GROUPS}`, { live: true });
+  return (
+    <Section title="Failures" actions={<a href={href("failures")}>All failures</a>}>
+      <Loaded resource={failures} lines={3}>
+        {({ failures: rows, total }) =>
+          rows.length === 0 ? (
+            <p class="good">✓ Nothing has failed in the last seven days that is not dealt with.</p>
+          ) : (
+            <>
+              <ul class="overview-list overview-failures">
+                {rows.map((row) => (
+                  <li key={row.id}>
+                    <span class="number">{number(row.count)}×</span>
+                    <a href={href("failures", row.id)} title={visibleText(row.title)}>
+                      {visibleText(row.title)}
+                    </a>
+                    <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />
+                    <Time iso={row.lastSeen} />
+                  </li>
+                ))}
+              </ul>
+              {total > rows.length ? (
+                <p>
+                  <a href={href("failures")}>{plural(total - rows.length, "more group", "more groups")}</a>
+                </p>
+              ) : null}
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+const NAMES: Record<Finding["from"], string> = { config: "config", lint: "lint", shape: "bodies", draft: "draft" };
+
+/** What lint, the shapes of bodies and drafts have found. */
+export function Mappings() {
+  const found = useResource<{ findings: Finding[] }>("/findings");
+  return (
+    <Section title="Mappings" actions={<a href={href("mappings")}>All mappings</a>}>
+      <Loaded resource={found} lines={3}>
+        {({ findings }) =>
+          findings.length === 0 ? (
+            <p class="good">✓ Lint and the recorded bodies show no problem.</p>
+          ) : (
+            <>
+              <ul class="overview-list">
+                {findings.slice(0, SHOWN_FINDINGS).map((finding) => (
+                  <li key={`${finding.from}${finding.path}${finding.message}`}>
+                    <Status
+                      word={NAMES[finding.from]}
+                      tone={finding.from === "config" ? "bad" : finding.from === "draft" ? "quiet" : "warn"}
+                    />{" "}
+                    <a href={findingHref(finding)}>{finding.path ?? finding.from}</a> {visibleText(finding.message)}
+                    {finding.file ? (
+                      <span class="quiet">
+                        {" "}
+                        {finding.file}
+                        {finding.line === null ? "" : `:${finding.line}`}
+                      </span>
+                    ) : null}
+                  </li>
+                ))}
+              </ul>
+              {findings.length > SHOWN_FINDINGS ? (
+                <p class="quiet">And {number(findings.length - SHOWN_FINDINGS)} more: `rouse config validate` lists all.</p>
+              ) : null}
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+/** What the doctor found that is not well. */
+export function Doctor() {
+  const doctor = useResource<{ checks: CheckView[] }>("/doctor");
+  return (
+    <Section title="Doctor" actions={<a href={href("system", "doctor")}>All checks</a>}>
+      <Loaded resource={doctor} lines={3}>
+        {({ checks }) => {
+          const found = checks.filter(({ status }) => status !== "ok");
+          if (found.length === 0) return <p class="good">✓ No problems found.</p>;
+          return (
+            <ul class="overview-list">
+              {found
+                .toSorted((one, other) => (one.status < other.status ? -1 : 1))
+                .map(({ id, status, message }) => (
+                  <li key={id}>
+                    <Status word={status} /> <a href={checkHref(id)}>{id}</a> {visibleText(message)}
+                  </li>
+                ))}
+            </ul>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,121 @@
+import type { ComponentChildren } from "preact";
+import type { Resource } from "../../resource.ts";
+import { href } from "../../router.ts";
+import { Section, Status as State, Time, type Tone } from "../../ui/basic.tsx";
+import { number, plural, visibleText } from "../../ui/format.ts";
+import { Loaded } from "../../ui/states.tsx";
+import type { Status } from "./types.ts";
+
+/** Says in one line how the gateway is. */
+function toHealth(status: Status): { word: string; tone: Tone; text: string } {
+  if (status.draining) return { word: "Stopping", tone: "warn", text: "it takes no further work" };
+  if (status.reloadProblems.length > 0)
+    return { word: "Running", tone: "bad", text: "with the config before the one on disk, which has problems" };
+  const away = [
+    ...status.breakers.filter(({ state }) => state !== "closed").map(({ of }) => of),
+    ...status.services.filter(({ ok }) => !ok).map(({ id }) => id),
+    ...status.mcpServers.filter(({ state }) => state === "failing").map(({ name }) => name),
+  ];
+  if (away.length > 0) return { word: "Running", tone: "warn", text: `${away.join(", ")} ${away.length === 1 ? "is" : "are"} away` };
+  return status.workers
+    ? { word: "Running", tone: "good", text: "all that it needs can be reached" }
+    : { word: "Accepting, without workers", tone: "warn", text: "hooks are recorded, and no run starts" };
+}
+
+function Health({ status }: { status: Status }) {
+  const { word, tone, text } = toHealth(status);
+  return (
+    <div class="overview-health">
+      <p>
+        <State word={word} tone={tone} /> <span>{text}</span>
+      </p>
+      <p class="quiet">
+        Version {status.version}, config {status.configFile ?? "none: the defaults"}, since <Time iso={status.startedAt} />
+      </p>
+    </div>
+  );
+}
+
+function Card({ name, value, tone, to }: { name: string; value: number; tone?: Tone; to: string }) {
+  return (
+    <a class="card" href={to}>
+      <span class="quiet">{name}</span>
+      <b class={value > 0 ? (tone ?? "") : ""}>{number(value)}</b>
+    </a>
+  );
+}
+
+function Cards({ status: { counts, waiting } }: { status: Status }) {
+  const count = (name: string): number => counts[name] ?? 0;
+  const approvals = count("approvals.open");
+  const events = (outcome: string): string => href("events", "", { outcome });
+  return (
+    <div class="cards overview-cards">
+      <Card name="accepted" value={count("events.accepted")} tone="good" to={events("accepted")} />
+      <Card name="unmatched" value={count("events.unmatched")} tone="warn" to={events("unmatched")} />
+      <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
+      <Card name="failed events" value={count("events.failed")} tone="bad" to={events("failed")} />
+      {approvals > 0 ? <Card name="calls waiting for approval" value={approvals} tone="warn" to={href("approvals")} /> : null}
+      <Card name="runs waiting" value={waiting.turn.count} to={href("runs", "", { status: "queued" })} />
+      <Card name="runs failed" value={count("runs.failed")} tone="bad" to={href("runs", "", { status: "failed" })} />
+      <Card name="deliveries waiting" value={waiting.delivery.count} to={href("deliveries", "", { status: "pending" })} />
+      <Card name="deliveries failed" value={count("deliveries.failed")} tone="bad" to={href("deliveries", "", { status: "failed" })} />
+      <Card
+        name="replies without a route"
+        value={count("deliveries.no_route")}
+        tone="bad"
+        to={href("deliveries", "", { status: "no_route" })}
+      />
+    </div>
+  );
+}
+
+function ConfigProblems({ problems }: { problems: Status["reloadProblems"] }): ComponentChildren {
+  if (problems.length === 0) return null;
+  return (
+    <section class="overview-problems" aria-label="Problems of the config on disk">
+      <h2 class="bad">✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use</h2>
+      <ul>
+        {problems.map(({ path, message }) => (
+          <li key={`${path}${message}`}>
+            <code>{path}</code>: {visibleText(message)}
+          </li>
+        ))}
+      </ul>
+      <a href={href("system", "config")}>The config in use, and loading it again</a>
+    </section>
+  );
+}
+
+function Breakers({ breakers }: Pick<Status, "breakers">) {
+  const open = breakers.filter(({ state }) => state !== "closed");
+  if (open.length === 0) return null;
+  return (
+    <Section title="Breakers">
+      <ul class="overview-list">
+        {open.map(({ of, state, since, nextTest, waiting }) => (
+          <li key={of}>
+            <State word={state} /> <a href={href("system", "gateway")}>{of}</a> away since <Time iso={since} />, tested next{" "}
+            <Time iso={nextTest} />, {number(waiting)} waiting
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** The health of the gateway in one line, the problems of its config, counts and breakers. */
+export function Summary({ status }: { status: Resource<{ status: Status }> }) {
+  return (
+    <Loaded resource={status}>
+      {({ status: now }) => (
+        <>
+          <Health status={now} />
+          <ConfigProblems problems={now.reloadProblems} />
+          <Cards status={now} />
+          <Breakers breakers={now.breakers} />
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,195 @@
+import { useResource } from "../../resource.ts";
+import { filter, href, place } from "../../router.ts";
+import { Section, Time } from "../../ui/basic.tsx";
+import { TimeBars } from "../../ui/chart.tsx";
+import { Select } from "../../ui/fields.tsx";
+import { duration, number, plural } from "../../ui/format.ts";
+import { Loaded } from "../../ui/states.tsx";
+import type { ActivityView } from "./types.ts";
+
+const WINDOWS = [
+  ["1h", "Last hour"],
+  ["6h", "Last 6 hours"],
+  ["24h", "Last 24 hours"],
+  ["7d", "Last 7 days"],
+] as const;
+
+/** Outcomes in the order in which they are stacked, those that need a look at the top. */
+const COLORS = [
+  ["accepted", "--good"],
+  ["skipped", "--plot-2"],
+  ["duplicate", "--line-strong"],
+  ["unmatched", "--plot-3"],
+  ["rejected", "--plot-4"],
+  ["failed", "--bad"],
+] as const;
+
+const milliseconds = (seconds: number): string => duration(seconds * 1000);
+
+function Latencies({ latencies }: Pick<ActivityView, "latencies">) {
+  const rows = [
+    ["Answer to a hook", latencies.answers],
+    ["Wait for a worker", latencies.waits],
+    ["Run", latencies.runs],
+  ] as const;
+  return (
+    <div class="table">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Latency</th>
+            <th scope="col" class="number">
+              p50
+            </th>
+            <th scope="col" class="number">
+              p95
+            </th>
+            <th scope="col" class="number">
+              p99
+            </th>
+            <th scope="col" class="number">
+              of
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([name, times]) => (
+            <tr key={name}>
+              <td>{name}</td>
+              {times ? (
+                [times.p50, times.p95, times.p99].map((time, index) => (
+                  <td key={index} class="number">
+                    {milliseconds(time)}
+                  </td>
+                ))
+              ) : (
+                <td colSpan={3} class="quiet number">
+                  none since the start
+                </td>
+              )}
+              <td class="number quiet">{times ? number(times.count) : "0"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const LIMITS: Readonly<Record<string, string>> = {
+  runsPerHour: "runs an hour",
+  concurrent: "runs at the same time",
+  tokensPerDay: "tokens a day",
+  "budget.perDay": "USD a day",
+};
+
+function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
+  const { runs, deliveries, approvals, collecting, parked } = waiting;
+  const oldest = (seconds: number): string => (seconds > 0 ? `, the oldest for ${duration(seconds * 1000)}` : "");
+  const lines = [
+    ...parked.by.map((one) => ({
+      to: href("runs", "", { status: "parked" }),
+      count: plural(one.count, "run"),
+      why:
+        one.reason === "provider"
+          ? `waiting for the model ${one.of}, which does not answer`
+          : `waiting for the limit of ${LIMITS[one.limit ?? ""] ?? one.limit} of ${one.of}`,
+      until: one.until,
+    })),
+    ...(runs.count > 0
+      ? [
+          {
+            to: href("runs", "", { status: "queued" }),
+            count: plural(runs.count, "turn"),
+            why: `queued${oldest(runs.oldestSeconds)}`,
+            until: null,
+          },
+        ]
+      : []),
+    ...(deliveries.count > 0
+      ? [
+          {
+            to: href("deliveries", "", { status: "pending" }),
+            count: plural(deliveries.count, "delivery", "deliveries"),
+            why: `waiting to be sent${oldest(deliveries.oldestSeconds)}`,
+            until: null,
+          },
+        ]
+      : []),
+    ...(approvals > 0
+      ? [{ to: href("approvals"), count: plural(approvals, "call"), why: "waiting for a person's decision", until: null }]
+      : []),
+    ...(collecting > 0
+      ? [
+          {
+            to: href("runs", "", { status: "collecting" }),
+            count: plural(collecting, "run"),
+            why: "collecting further events",
+            until: null,
+          },
+        ]
+      : []),
+  ];
+  if (lines.length === 0) return <p class="good">✓ Nothing waits.</p>;
+  return (
+    <ul class="overview-list">
+      {lines.map(({ to, count, why, until }) => (
+        <li key={`${to}${why}`}>
+          <a href={to}>{count}</a> {why}
+          {until ? (
+            <>
+              {" "}
+              · next try <Time iso={until} />
+            </>
+          ) : null}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Hooks a minute by outcome, latencies, and what waits for what. */
+export function Hooks() {
+  const since = place.value.query["since"] ?? "1h";
+  const activity = useResource<ActivityView>(`/activity?since=${encodeURIComponent(since)}`, { live: true });
+  return (
+    <Loaded resource={activity}>
+      {({ hooks, latencies, waiting }) => (
+        <div class="overview-hooks">
+          <Section
+            title="Hooks"
+            actions={
+              <Select
+                label="Time"
+                value={since}
+                options={WINDOWS}
+                onChange={(value) => filter({ since: value === "1h" ? undefined : value })}
+              />
+            }
+          >
+            <TimeBars
+              label={`Hooks a minute by outcome: ${number(hooks.total)} in all`}
+              times={hooks.times}
+              series={COLORS.filter(([name]) => name === "accepted" || hooks.outcomes[name].some((count) => count > 0)).map(
+                ([name, color]) => ({
+                  name,
+                  color,
+                  values: hooks.outcomes[name].map((count) => (count * 60) / hooks.stepSeconds),
+                }),
+              )}
+            />
+            {hooks.isComplete ? null : <p class="quiet">Only the newest {number(hooks.total)} hooks are counted.</p>}
+          </Section>
+          <div>
+            <Section title="Waiting">
+              <Waiting waiting={waiting} />
+            </Section>
+            <Section title="Latency" label="Latency">
+              <Latencies latencies={latencies} />
+            </Section>
+          </div>
+        </div>
+      )}
+    </Loaded>
+  );
+}

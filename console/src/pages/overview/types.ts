@@ -1,0 +1,45 @@
+import type { UsageSum } from "../../../../src/store/usage-sums.ts";
+
+export type { ActivityView, FailureGroup, Finding } from "../../../../src/admin/watch-views.ts";
+
+/** What a check of the doctor found. */
+export interface CheckView {
+  id: string;
+  status: "ok" | "warn" | "fail";
+  message: string;
+}
+
+/** Whether calls of a model or a channel are held back. Times are ISO 8601. */
+export interface BreakerView {
+  of: string;
+  state: string;
+  since: string | null;
+  nextTest: string | null;
+  running: number;
+  limit: number | null;
+  waiting: number;
+}
+
+/** What `/status` says of the gateway. */
+export interface Status {
+  version: string;
+  startedAt: string;
+  workers: boolean;
+  draining: boolean;
+  configFile?: string | null;
+  stateDir: string;
+  url?: string;
+  pid: number;
+  snapshot: string;
+  reloadProblems: readonly { path: string; message: string }[];
+  counts: Readonly<Record<string, number>>;
+  waiting: Record<"turn" | "delivery", { count: number; oldestSeconds: number }>;
+  breakers: readonly BreakerView[];
+  services: readonly { id: string; ok: boolean; message: string; since: number }[];
+  mcpServers: readonly { name: string; state: string; tools: number; since?: number; error?: string; nextTryAt?: number }[];
+}
+
+export interface UsageAnswer {
+  rows: readonly UsageSum[];
+  total: UsageSum;
+}

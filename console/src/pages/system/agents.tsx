@@ -1,0 +1,74 @@
+import { useResource } from "../../resource.ts";
+import { href } from "../../router.ts";
+import { Section, Status } from "../../ui/basic.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+
+interface AgentRow {
+  id: string;
+  name: string;
+  description: string | null;
+  model: string;
+  thinking: string | null;
+  tools: readonly string[];
+  standard: boolean;
+}
+
+interface PluginRow {
+  id: string;
+  origin: string;
+  channel: boolean;
+  configured: boolean;
+}
+
+/** The agents of the config, and the plugins. */
+export function Agents() {
+  const agents = useResource<{ agents: AgentRow[] }>("/agents");
+  const plugins = useResource<{ plugins: PluginRow[] }>("/plugins");
+  return (
+    <>
+      <Section title="Agents" actions={<a href={href("chat")}>Chat with an agent</a>}>
+        <Loaded resource={agents}>
+          {({ agents: rows }) => (
+            <Table
+              label="List of agents"
+              rows={rows}
+              rowId={(row) => row.id}
+              columns={[
+                { head: "Id", cell: (row) => (row.standard ? `${row.id} (default)` : row.id) },
+                { head: "Name", cell: (row) => row.name },
+                { head: "Model", cell: (row) => row.model },
+                { head: "Thinking", minor: true, cell: (row) => row.thinking ?? "–" },
+                { head: "Tools", grow: true, cell: (row) => <span title={row.tools.join(", ")}>{row.tools.join(", ") || "–"}</span> },
+              ]}
+            />
+          )}
+        </Loaded>
+      </Section>
+      <Section title="Plugins">
+        <Loaded resource={plugins}>
+          {({ plugins: rows }) =>
+            rows.length === 0 ? (
+              <Empty command="rouse plugins list">No plugin is loaded.</Empty>
+            ) : (
+              <Table
+                label="List of plugins"
+                rows={rows}
+                rowId={(row) => row.id}
+                columns={[
+                  { head: "Id", cell: (row) => row.id },
+                  { head: "Kind", cell: (row) => (row.channel ? "channel" : "plugin") },
+                  {
+                    head: "Configured",
+                    cell: (row) => <Status word={row.configured ? "yes" : "no"} tone={row.configured ? "good" : "quiet"} />,
+                  },
+                  { head: "From", grow: true, cell: (row) => row.origin },
+                ]}
+              />
+            )
+          }
+        </Loaded>
+      </Section>
+    </>
+  );
+}

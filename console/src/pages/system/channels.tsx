@@ -1,0 +1,145 @@
+import { useState } from "preact/hooks";
+import { ask } from "../../api.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { Button, Section, Status, Time } from "../../ui/basic.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/fields.tsx";
+import { number, visibleText } from "../../ui/format.ts";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+import type { BreakerView } from "../overview/types.ts";
+
+interface ChannelRow {
+  name: string;
+  id: string;
+  loaded: boolean;
+  defaultTo: string | null;
+  receives: boolean;
+  allowFrom: number;
+  agents: readonly { agent: string; room: string | null; person: string | null }[];
+}
+
+interface ChannelState {
+  id: string;
+  reach: { ok: boolean; message: string } | null;
+  receive: { ok: boolean; message: string; since: string } | null;
+  away: BreakerView | null;
+  nobody: boolean;
+}
+
+type SendResult = { status: "sent" } | { status: "retry" | "failed" | "unknown"; reason: string };
+
+const DEFAULT_TEXT = "This is a test from Rouse: the channel works.";
+
+function TestMessage({ channel, onClose }: { channel: ChannelRow; onClose(): void }) {
+  const [to, setTo] = useState(channel.defaultTo ?? "");
+  const [text, setText] = useState(DEFAULT_TEXT);
+  const [send, busy] = useAction(async () => {
+    const body = { text, ...(to.trim() === "" ? {} : { to: to.trim() }) };
+    const sent = await ask<{ to: string; result: SendResult }>(`/channels/${encodeURIComponent(channel.id)}/test`, {
+      method: "POST",
+      body,
+    });
+    if (sent.result.status !== "sent") return toast(`Not sent to ${sent.to}: ${visibleText(sent.result.reason)}`, { tone: "bad" });
+    toast(`Sent to ${sent.to}.`);
+    onClose();
+  }, toastError);
+  return (
+    <Dialog title={`Test message to ${channel.name}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <div class="body">
+          <TextField
+            label="To"
+            value={to}
+            onInput={setTo}
+            hint="Empty: the channel's defaultTo. The message is sent immediately, bypassing the outbox."
+          />
+          <TextField label="Text" value={text} onInput={setText} lines={3} required />
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" submit busy={busy}>
+            Send
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Probes() {
+  const probes = useResource<{ channels: ChannelState[] }>("/channels/status");
+  return (
+    <Section title="Reach" actions={<Button onClick={probes.reload}>Check again</Button>}>
+      <Loaded resource={probes}>
+        {({ channels: rows }) =>
+          rows.length === 0 ? (
+            <Empty command="rouse channels list">No channel is configured.</Empty>
+          ) : (
+            <Table
+              label="Reach of channels"
+              rows={rows}
+              rowId={(row) => row.id}
+              columns={[
+                { head: "Channel", cell: (row) => row.id },
+                { head: "Reach", cell: ({ reach }) => (reach ? <Status word={reach.ok ? "ok" : "failing"} /> : "cannot tell") },
+                { head: "Receives", cell: ({ receive }) => (receive ? <Status word={receive.ok ? "ok" : "failing"} /> : "sends only") },
+                { head: "Away since", cell: ({ away }) => <Time iso={away?.since} /> },
+                {
+                  head: "Reports",
+                  grow: true,
+                  cell: ({ reach, receive, nobody }) =>
+                    visibleText(
+                      [reach?.message, receive?.message, nobody ? "allowFrom is empty: no message is answered" : undefined]
+                        .filter((part) => part !== undefined)
+                        .join("; ") || "–",
+                    ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+/** The channels: what is configured, whether each can be reached, and a test message. */
+export function Channels() {
+  const channels = useResource<{ channels: ChannelRow[] }>("/channels");
+  const [tested, setTested] = useState<ChannelRow | null>(null);
+  return (
+    <>
+      <Section title="Channels">
+        <Loaded resource={channels}>
+          {({ channels: rows }) => (
+            <Table
+              label="List of channels"
+              rows={rows}
+              rowId={(row) => row.name}
+              columns={[
+                { head: "Name", cell: (row) => row.name },
+                { head: "Configured", cell: (row) => <Status word={row.loaded ? "yes" : "no"} tone={row.loaded ? "good" : "quiet"} /> },
+                { head: "Default recipient", cell: (row) => row.defaultTo ?? "–" },
+                { head: "May write to it", minor: true, cell: (row) => (row.receives ? number(row.allowFrom) : "–"), numeric: true },
+                { head: "Agents", grow: true, cell: (row) => row.agents.map(({ agent }) => agent).join(", ") || "–" },
+                {
+                  head: "Test",
+                  cell: (row) => (row.loaded ? <Button onClick={() => setTested(row)}>Send a test message</Button> : null),
+                },
+              ]}
+            />
+          )}
+        </Loaded>
+      </Section>
+      <Probes />
+      {tested ? <TestMessage channel={tested} onClose={() => setTested(null)} /> : null}
+    </>
+  );
+}

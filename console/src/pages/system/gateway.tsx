@@ -1,0 +1,180 @@
+import { useState } from "preact/hooks";
+import { ask } from "../../api.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { Button, Facts, Section, Status as State, Time } from "../../ui/basic.tsx";
+import { TextField } from "../../ui/fields.tsx";
+import { bytes, number, plural } from "../../ui/format.ts";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+import type { Status } from "../overview/types.ts";
+import { Away } from "./away.tsx";
+
+interface GatewayRow {
+  id: string;
+  self: boolean;
+  host: string | null;
+  pid: number | null;
+  version: string | null;
+  snapshot: string | null;
+  workers: boolean | null;
+  lastSeen: string;
+  alive: boolean;
+}
+
+interface LimitRow {
+  scope: string;
+  limits: { runsPerHour?: number; concurrent?: number; tokensPerDay?: number; budget?: { perDay: number } };
+  usage: { startedLastHour: number; running: number; tokensLastDay: number; costLastDay: number; waiting: number };
+}
+
+const used = (value: number, limit: number | undefined): string => (limit === undefined ? "–" : `${number(value)} of ${number(limit)}`);
+
+function Limits() {
+  const limits = useResource<{ limits: LimitRow[] }>("/limits", { live: true });
+  return (
+    <Section title="Limits">
+      <Loaded resource={limits} lines={2}>
+        {({ limits: rows }) =>
+          rows.length === 0 ? (
+            <Empty command="hooks: { limits: { runsPerHour: 100 } }">
+              No hook has a limit: a sender can start as many runs as it likes.
+            </Empty>
+          ) : (
+            <Table
+              label="List of limits"
+              rows={rows}
+              rowId={(row) => row.scope}
+              columns={[
+                { head: "Of", cell: (row) => row.scope },
+                { head: "Runs this hour", numeric: true, cell: (row) => used(row.usage.startedLastHour, row.limits.runsPerHour) },
+                { head: "At the same time", numeric: true, cell: (row) => used(row.usage.running, row.limits.concurrent) },
+                { head: "Tokens in a day", numeric: true, cell: (row) => used(row.usage.tokensLastDay, row.limits.tokensPerDay) },
+                {
+                  head: "USD in a day",
+                  numeric: true,
+                  cell: ({ limits: { budget }, usage }) => (budget ? `${usage.costLastDay.toFixed(2)} of ${budget.perDay}` : "–"),
+                },
+                { head: "Waiting", numeric: true, cell: (row) => number(row.usage.waiting) },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+function Gateways() {
+  const gateways = useResource<{ gateways: GatewayRow[]; leases: { name: string; host: string | null; since: string }[] }>("/gateways");
+  return (
+    <Section title="Gateways of this store">
+      <Loaded resource={gateways} lines={2}>
+        {({ gateways: rows, leases }) => (
+          <>
+            <Table
+              label="List of gateways"
+              rows={rows}
+              rowId={(row) => row.id}
+              columns={[
+                { head: "Host", cell: (row) => `${row.host ?? "unknown"}${row.self ? " (this one)" : ""}` },
+                { head: "Process", numeric: true, cell: (row) => row.pid ?? "–" },
+                { head: "State", cell: (row) => <State word={row.alive ? "connected" : "lost"} /> },
+                { head: "Version", cell: (row) => row.version ?? "–" },
+                { head: "Config", minor: true, cell: (row) => <code>{row.snapshot?.slice(0, 12) ?? "–"}</code> },
+                { head: "Workers", cell: (row) => (row.workers ? "yes" : "no") },
+                { head: "Last seen", cell: (row) => <Time iso={row.lastSeen} /> },
+              ]}
+            />
+            {leases.length > 0 ? (
+              <p class="quiet">
+                Done by one gateway at a time: {leases.map(({ name, host }) => `${name} (${host ?? "no gateway"})`).join(", ")}
+              </p>
+            ) : null}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+interface Backup {
+  file: string;
+  bytes: number;
+  seconds: number;
+}
+
+function Store({ status }: { status: Status }) {
+  const [file, setFile] = useState("");
+  const [start, busy] = useAction(async (target: string) => {
+    const made = await ask<Backup>("/store/backup", { method: "POST", body: { file: target } });
+    toast(`Backed up ${bytes(made.bytes)} to ${made.file} in ${made.seconds.toFixed(1)} s.`);
+    setFile("");
+  }, toastError);
+  const kinds = Map.groupBy(Object.entries(status.counts), ([name]) => name.split(".")[0] ?? name);
+  const rows = [...kinds].map(
+    ([kind, counts]) =>
+      [
+        kind,
+        counts
+          .filter(([, count]) => count > 0)
+          .map(([name, count]) => `${number(count)} ${name.slice(kind.length + 1).replaceAll("_", " ")}`)
+          .join(", ") || "none",
+      ] as const,
+  );
+  return (
+    <Section title="Store">
+      <Facts pairs={rows} />
+      <form
+        class="system-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          start(file.trim());
+        }}
+      >
+        <TextField
+          label="Back up to"
+          value={file}
+          onInput={setFile}
+          required
+          hint="An absolute path on the gateway's machine, of a file that is not there yet. `rouse store backup` does the same."
+        />
+        <Button submit busy={busy}>
+          Back up
+        </Button>
+      </form>
+    </Section>
+  );
+}
+
+/** The process, what it cannot reach, limits, the other gateways, and the store. */
+export function Gateway() {
+  const status = useResource<{ status: Status }>("/status", { live: true });
+  return (
+    <Loaded resource={status}>
+      {({ status: now }) => (
+        <>
+          <Section title="This gateway">
+            <Facts
+              pairs={[
+                ["Version", now.version],
+                ["Since", <Time key="since" iso={now.startedAt} />],
+                ["Config", now.configFile ?? "none: the defaults"],
+                ["State folder", now.stateDir],
+                ["Address", now.url],
+                ["Process", now.pid],
+                ["Workers", now.workers ? "yes" : "no: hooks are recorded, and no run starts"],
+                ["Turns waiting", plural(now.waiting.turn.count, "turn")],
+                ["Deliveries waiting", plural(now.waiting.delivery.count, "delivery", "deliveries")],
+              ]}
+            />
+          </Section>
+          <Away status={now} />
+          <Limits />
+          <Gateways />
+          <Store status={now} />
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,180 @@
+import { useState } from "preact/hooks";
+import { ask } from "../../api.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { Button, copy, Section, Time } from "../../ui/basic.tsx";
+import { confirmed, Dialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/fields.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+
+interface KeyRow {
+  id: string;
+  tenant: string;
+  agents: readonly string[] | null;
+  scopes: readonly string[];
+  rateLimit: { requests: number; perSeconds: number } | null;
+  userAsSession: boolean;
+  source: string;
+  createdAt: string | null;
+}
+
+const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
+const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
+
+function ScopeBoxes({ scopes, onChange }: { scopes: readonly string[]; onChange(scopes: string[]): void }) {
+  return (
+    <fieldset class="system-scopes">
+      <legend>What it may do</legend>
+      {SCOPES.map((scope) => (
+        <label key={scope}>
+          <input
+            type="checkbox"
+            checked={scopes.includes(scope)}
+            onChange={(event) => onChange(event.currentTarget.checked ? [...scopes, scope] : scopes.filter((one) => one !== scope))}
+          />{" "}
+          {scope}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** The secret of a new key: the gateway keeps only its hash. */
+function Secret({ id, secret, onClose }: { id: string; secret: string; onClose(): void }) {
+  return (
+    <Dialog title={`The key ${id}`} onClose={onClose}>
+      <div class="body">
+        <p>This is the only time it is shown: only its hash is kept.</p>
+        <pre class="command">{secret}</pre>
+      </div>
+      <footer>
+        <Button onClick={() => void copy(secret, "the key")}>Copy</Button>
+        <Button kind="primary" onClick={onClose}>
+          Done
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function NewKey({ onClose, onMade }: { onClose(): void; onMade(made: { id: string; secret: string }): void }) {
+  const [id, setId] = useState("");
+  const [tenant, setTenant] = useState("");
+  const [agents, setAgents] = useState("");
+  const [scopes, setScopes] = useState<string[]>(["chat", "agents:read"]);
+  const [error, setError] = useState<string | null>(null);
+  const [create, busy] = useAction(
+    async () => {
+      const body = {
+        id: id.trim(),
+        scopes,
+        ...(tenant.trim() === "" ? {} : { tenant: tenant.trim() }),
+        ...(agents.trim() === "" ? {} : { agents: words(agents) }),
+      };
+      const { key, secret } = await ask<{ key: KeyRow; secret: string }>("/keys", { method: "POST", body });
+      onMade({ id: key.id, secret });
+    },
+    ({ message }) => setError(message),
+  );
+  return (
+    <Dialog title="New key" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          create();
+        }}
+      >
+        <div class="body">
+          <TextField
+            label="Id"
+            value={id}
+            onInput={setId}
+            required
+            autoFocus
+            error={error}
+            hint="Small letters, digits and dashes, such as web"
+          />
+          <TextField label="Tenant" value={tenant} onInput={setTenant} hint="Whose documents its turns see. Empty: the id of the key" />
+          <TextField label="Agents" value={agents} onInput={setAgents} hint="Ids with commas between. Empty: all agents" />
+          <ScopeBoxes scopes={scopes} onChange={setScopes} />
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" submit busy={busy} disabled={scopes.length === 0}>
+            Create the key
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+async function revoke(id: string, after: () => void): Promise<void> {
+  if (!(await confirmed(`Revoke ${id}?`, "Requests with this key are rejected from now on.", "Revoke", true))) return;
+  await ask(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
+  toast(`${id} is revoked.`);
+  after();
+}
+
+function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void }) {
+  return (
+    <Table
+      label="List of keys"
+      rows={keys}
+      rowId={(row) => row.id}
+      columns={[
+        { head: "Key", cell: (row) => row.id },
+        { head: "Tenant", cell: (row) => row.tenant },
+        { head: "Agents", cell: (row) => row.agents?.join(", ") ?? "all" },
+        { head: "May", grow: true, cell: (row) => row.scopes.join(", ") },
+        { head: "Rate", minor: true, cell: ({ rateLimit }) => (rateLimit ? `${rateLimit.requests} in ${rateLimit.perSeconds} s` : "–") },
+        { head: "Made", minor: true, cell: (row) => <Time iso={row.createdAt} /> },
+        { head: "From", cell: (row) => row.source },
+        {
+          head: "Revoke",
+          cell: (row) =>
+            row.source === "config" ? null : (
+              <Button kind="danger" onClick={() => void revoke(row.id, reload).catch(toastError)}>
+                Revoke
+              </Button>
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+/** Keys of the platform API: list, create, revoke. */
+export function Keys() {
+  const keys = useResource<{ keys: KeyRow[] }>("/keys");
+  const [isOpen, setOpen] = useState(false);
+  const [made, setMade] = useState<{ id: string; secret: string } | null>(null);
+  const take = (created: { id: string; secret: string }): void => {
+    setOpen(false);
+    setMade(created);
+    keys.reload();
+  };
+  return (
+    <Section
+      title="Keys of the platform API"
+      actions={
+        <Button kind="primary" onClick={() => setOpen(true)}>
+          New key
+        </Button>
+      }
+    >
+      <Loaded resource={keys}>
+        {({ keys: rows }) =>
+          rows.length === 0 ? (
+            <Empty command="rouse keys create web">No key has been made: only the gateway token may use /v1.</Empty>
+          ) : (
+            <KeyTable keys={rows} reload={keys.reload} />
+          )
+        }
+      </Loaded>
+      {isOpen ? <NewKey onClose={() => setOpen(false)} onMade={take} /> : null}
+      {made ? <Secret {...made} onClose={() => setMade(null)} /> : null}
+    </Section>
+  );
+}

@@ -1,0 +1,130 @@
+import { useState } from "preact/hooks";
+import { ask } from "../../api.ts";
+import { useResource } from "../../resource.ts";
+import { href } from "../../router.ts";
+import { Button, Section, Status, Time } from "../../ui/basic.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { bytes } from "../../ui/format.ts";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+
+interface MappingsAnswer {
+  base: string;
+  enabled: boolean;
+  mappings: readonly { id: string; origin: string; enabled: boolean; paths: readonly string[]; action: string; at: string }[];
+  paths: readonly { path: string; methods: readonly string[]; auth: string; allowIps: readonly string[] | null; maxBodyBytes: number }[];
+}
+
+interface Candidate {
+  id: number;
+  address: string;
+  at: string;
+}
+
+/** Secrets that requests brought to a path that has none yet: anyone may have sent them. */
+function Secrets({ path, onClose }: { path: string; onClose(): void }) {
+  const secrets = useResource<{ candidates: Candidate[] }>(`/hooks/secrets?path=${encodeURIComponent(path)}`);
+  const accept = (id: number): void => {
+    ask<{ file: string }>("/hooks/secrets", { method: "POST", body: { path, id } })
+      .then(({ file }) => {
+        toast(`The secret is kept in ${file}.`);
+        onClose();
+      })
+      .catch(toastError);
+  };
+  return (
+    <Dialog title={`Secrets that came to ${path}`} onClose={onClose}>
+      <div class="body">
+        <Loaded resource={secrets} lines={2}>
+          {({ candidates }) =>
+            candidates.length === 0 ? (
+              <Empty command={`rouse hooks accept ${path}`}>No request has brought a secret to accept since the gateway started.</Empty>
+            ) : (
+              <>
+                <p>Anyone may have sent these. Accept the one that came when you set the hook up at the sender.</p>
+                <Table
+                  label="List of secrets to accept"
+                  rows={candidates}
+                  rowId={(row) => String(row.id)}
+                  columns={[
+                    { head: "From", cell: (row) => row.address, grow: true },
+                    { head: "When", cell: (row) => <Time iso={row.at} /> },
+                    { head: "Accept", cell: (row) => <Button onClick={() => accept(row.id)}>Accept secret {row.id}</Button> },
+                  ]}
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </div>
+    </Dialog>
+  );
+}
+
+function Paths({ base, paths, enabled }: MappingsAnswer) {
+  const [asked, setAsked] = useState<string | null>(null);
+  return (
+    <Section title="Paths">
+      {enabled ? null : <p class="warn">● hooks.enabled is false: hooks are answered 404.</p>}
+      {paths.length === 0 ? (
+        <Empty>
+          No path is configured besides {base}/wake and {base}/agent.
+        </Empty>
+      ) : (
+        <Table
+          label="List of paths"
+          rows={paths}
+          rowId={(row) => row.path}
+          columns={[
+            { head: "Path", cell: (row) => `${base}/${row.path}`, grow: true },
+            { head: "Methods", cell: (row) => row.methods.join(", ") },
+            { head: "Authenticated by", cell: (row) => row.auth },
+            { head: "Addresses", minor: true, cell: (row) => row.allowIps?.join(", ") ?? "any" },
+            { head: "Largest body", minor: true, numeric: true, cell: (row) => bytes(row.maxBodyBytes) },
+            {
+              head: "Secret",
+              cell: (row) => (row.auth === "signature" ? <Button onClick={() => setAsked(row.path)}>Secrets that came</Button> : "–"),
+            },
+          ]}
+        />
+      )}
+      {asked === null ? null : <Secrets path={asked} onClose={() => setAsked(null)} />}
+    </Section>
+  );
+}
+
+/** The mappings with links to the workbench, and how callers of each path authenticate. */
+export function Mappings() {
+  const mappings = useResource<MappingsAnswer>("/mappings");
+  return (
+    <Loaded resource={mappings}>
+      {(answer) => (
+        <>
+          <Section title="Mappings" actions={<a href={href("mappings")}>Workbench</a>}>
+            {answer.mappings.length === 0 ? (
+              <Empty command="rouse hooks list">No mapping is configured: only /wake and /agent take hooks.</Empty>
+            ) : (
+              <Table
+                label="List of mappings"
+                rows={answer.mappings}
+                rowId={(row) => row.at + row.id}
+                columns={[
+                  { head: "Id", cell: (row) => <a href={href("mappings", row.id)}>{row.id}</a> },
+                  {
+                    head: "State",
+                    cell: (row) => <Status word={row.enabled ? "enabled" : "disabled"} tone={row.enabled ? "good" : "quiet"} />,
+                  },
+                  { head: "Action", cell: (row) => row.action },
+                  { head: "Paths", grow: true, cell: (row) => row.paths.join(", ") },
+                  { head: "From", cell: (row) => row.origin },
+                ]}
+              />
+            )}
+          </Section>
+          <Paths {...answer} />
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,77 @@
+import { toLimitKey } from "../limits/limit-text.ts";
+import { OUTCOMES } from "../core/outcomes.ts";
+import type { EventOutcome, Ms, RunRecord } from "../store/types.ts";
+import type { AdminDeps } from "./types.ts";
+import { iso } from "./views.ts";
+import type { ActivityView, ParkedFor } from "./watch-views.ts";
+
+/** Events that are counted at most: the newest. */
+const MAX_EVENTS = 50_000;
+/** Parked runs that are looked at: the newest. */
+const MAX_PARKED = 500;
+const MAX_BARS = 60;
+const MINUTE_MS = 60_000;
+/** The lengths of a bar, in minutes: those that people count in. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440] as const;
+
+const getStep = (span: Ms): Ms => (STEPS.find((minutes) => span / (minutes * MINUTE_MS) <= MAX_BARS) ?? 1440) * MINUTE_MS;
+
+/** What holds parked runs back, with how many wait for it and when the first may start. */
+function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
+  const parked = runs.flatMap(({ parked: one }) => (one ? [one] : []));
+  const groups = Map.groupBy(parked, (one) => (one.reason === "provider" ? `provider ${one.of}` : toLimitKey(one)));
+  return [...groups.values()].flatMap((those) => {
+    const [first] = those;
+    if (!first) return [];
+    const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
+    const reason =
+      first.reason === "provider"
+        ? { reason: "provider" as const, of: first.of, limit: null }
+        : { reason: "limit" as const, of: first.scope, limit: first.limit };
+    return [{ ...reason, count: those.length, until: until === undefined ? null : iso(until) }];
+  });
+}
+
+async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
+  const step = getStep(now - since);
+  const first = Math.floor(since / step) * step;
+  const times = Array.from({ length: Math.floor((now - first) / step) + 1 }, (_, index) => first + index * step);
+  const sums = await store.list("activity", { since: first, step, limit: MAX_EVENTS });
+  const outcomes = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, times.map(() => 0)])) as Record<EventOutcome, number[]>;
+  for (const { at, outcome, count } of sums) {
+    const index = Math.round((at - first) / step);
+    const values = outcomes[outcome];
+    if (values && index >= 0 && index < values.length) values[index] = (values[index] ?? 0) + count;
+  }
+  const total = sums.reduce((sum, { count }) => sum + count, 0);
+  return { stepSeconds: step / 1000, times: times.map(iso), outcomes, total, isComplete: total < MAX_EVENTS };
+}
+
+/**
+ * Counts hooks over time by outcome, and says how long answers and runs took and what waits for what. `isComplete` is false if
+ * only the newest events were counted.
+ */
+export async function showActivity(deps: AdminDeps, { since }: { since: Ms }): Promise<ActivityView> {
+  const { store, queue, clock } = deps;
+  const now = clock.now();
+  const [hooks, counts, parked, turn, delivery] = await Promise.all([
+    countOutcomes(deps, Math.min(since, now - MINUTE_MS), now),
+    store.counts(),
+    store.list("runs", { status: "parked", limit: MAX_PARKED }),
+    queue.waiting("turn"),
+    queue.waiting("delivery"),
+  ]);
+  const toWait = ({ count, oldestMs }: { count: number; oldestMs: number }) => ({ count, oldestSeconds: Math.round(oldestMs / 1000) });
+  return {
+    since: iso(since),
+    hooks,
+    latencies: deps.latencies(),
+    waiting: {
+      runs: toWait(turn),
+      deliveries: toWait(delivery),
+      approvals: counts["approvals.open"] ?? 0,
+      collecting: counts["runs.collecting"] ?? 0,
+      parked: { count: counts["runs.parked"] ?? 0, by: groupParked(parked) },
+    },
+  };
+}

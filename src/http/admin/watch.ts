@@ -1,0 +1,82 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import { showActivity } from "../../admin/activity.ts";
+import * as failures from "../../admin/failures.ts";
+import { listFindings } from "../../admin/findings.ts";
+import { describeGateways } from "../../admin/system.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { GROUP_STATUSES } from "../../admin/watch-views.ts";
+import { parseDuration } from "../../config/schema/common.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { Workbench } from "../../workbench/types.ts";
+import { jsonAnswer } from "./answer.ts";
+import { jsonBody, limit, parseSince, query, since } from "./query.ts";
+
+const text = z.string().min(1).optional();
+const NAME = "write a name of 1 to 100 characters, or null for none";
+const UNTIL = 'write a time from now on such as "4h" or "2d", or a date such as "2026-01-31T08:00"';
+const VERSION = "write the number of a config";
+
+/** The time from now on that a duration means, or the time that a date names. */
+const until = ({ clock }: AdminDeps) =>
+  z.string().transform((value, context) => {
+    const length = parseDuration(value.trim());
+    const at = length === undefined ? parseSince(value.trim(), clock.now()) : clock.now() + length;
+    if (at !== undefined) return at;
+    context.addIssue({ code: "custom", message: UNTIL });
+    return z.NEVER;
+  });
+
+/** `/failures`: failures by their cause, and what is done about them. */
+export function failureRoutes(deps: AdminDeps) {
+  const list = z.strictObject({
+    since: since(deps.clock).prefault("7d"),
+    status: z.enum(GROUP_STATUSES).optional(),
+    kind: z.enum(["event", "run", "delivery"]).optional(),
+    path: text,
+    mapping: text,
+    assignee: text,
+    limit,
+  });
+  const change = z.strictObject({
+    action: z.enum(["assign", "snooze", "resolve", "reopen"]),
+    assignee: z.string(NAME).trim().min(1, NAME).max(100, NAME).nullable().optional(),
+    until: until(deps).optional(),
+    version: z.int(VERSION).positive(VERSION).optional(),
+  });
+  return new Hono()
+    .get("/", query(list), async (c) => jsonAnswer(c, await failures.listFailures(deps, c.req.valid("query"))))
+    .get("/:id", async (c) => jsonAnswer(c, await failures.showFailure(deps, c.req.param("id"))))
+    .post("/:id", jsonBody(change), async (c) =>
+      jsonAnswer(c, await failures.changeFailure(deps, c.req.param("id"), toChange(c.req.valid("json")))),
+    );
+}
+
+function toChange(body: {
+  action: failures.GroupChange["action"];
+  assignee?: string | null | undefined;
+  until?: number | undefined;
+  version?: number | undefined;
+}): failures.GroupChange {
+  switch (body.action) {
+    case "assign":
+      return { action: "assign", assignee: body.assignee ?? null };
+    case "snooze":
+      if (body.until === undefined) throw new RouseError({ code: "usage", message: `until: ${UNTIL}` });
+      return { action: "snooze", until: body.until };
+    case "resolve":
+      return { action: "resolve", version: body.version };
+    default:
+      return { action: "reopen" };
+  }
+}
+
+/** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */
+export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
+  const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
+  return new Hono()
+    .get("/activity", query(activity), async (c) => jsonAnswer(c, await showActivity(deps, c.req.valid("query"))))
+    .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
+    .get("/gateways", async (c) => jsonAnswer(c, await describeGateways(deps.cluster)))
+    .get("/findings", async (c) => jsonAnswer(c, await listFindings(deps, trials.list())));
+}

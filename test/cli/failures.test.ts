@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { FailureGroup } from "../../src/admin/watch-views.ts";
+import { roomsPlugin } from "../e2e/rooms.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { describePostgres, newSchema } from "../store/postgres.ts";
+import { createCli, type CliWorld } from "./world.ts";
+
+const MAPPINGS = [
+  { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false },
+  { id: "broken", match: { path: "billing" }, messageTemplate: "{{ $number(id) }}", deliver: false },
+  { id: "pager", match: { path: "pager" }, messageTemplate: "{{id}}", model: "acme/large", deliver: false },
+  { id: "lost", match: { path: "lost" }, messageTemplate: "{{id}}", channel: "rooms", model: "builtin/echo" },
+];
+
+const PROVIDER = { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1", apiKey: "k-0123456789" };
+
+interface Answer {
+  failures: FailureGroup[];
+  total: number;
+  counts: Record<string, number>;
+  isComplete: boolean;
+}
+
+function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end(): Promise<void> }>): void {
+  let world: World;
+  let cli: CliWorld;
+  let end: () => Promise<void>;
+  beforeAll(async () => {
+    ({ world, cli, end } = await begin());
+    for (let n = 0; n < 3; n++) await world.post("/hooks/shop", { type: "refund", id: n });
+    for (const id of ["a17", "b18"]) await world.post("/hooks/billing", { id });
+  }, 60_000);
+  afterAll(() => end?.());
+
+  const list = async (query = ""): Promise<Answer> => (await world.admin(`/admin/v1/failures${query}`)).body;
+  const find = async (path: string): Promise<FailureGroup> => {
+    const group = (await list()).failures.find((one) => one.path === path);
+    if (!group) throw new Error(`nothing of ${path} has failed`);
+    return group;
+  };
+  const post = (id: string, body: object) => world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify(body) });
+  const rouse = async (...args: string[]) => {
+    const { code, out, err } = await cli.rouse(["failures", ...args]);
+    return { code, out: out.replaceAll(/[ \t]+/g, " "), err };
+  };
+
+  it("groups failures by cause, with their count, their hours, and an example that leads on", async () => {
+    const { failures, counts, isComplete } = await list();
+    expect(failures.map(({ path, state, mapping, count }) => [path, state, mapping, count])).toEqual([
+      ["billing", "failed", "broken", 2],
+      ["shop", "unmatched", "order", 3],
+    ]);
+    expect([counts, isComplete]).toEqual([{ open: 2, snoozed: 0, resolved: 0 }, true]);
+    const shop = await find("shop");
+    expect(shop).toMatchObject({ kind: "event", status: "open", assignee: null, isReopened: false, resolved: null });
+    expect(shop.title).toMatch(/^Hooks on shop: .*type.* of order does not hold$/);
+    expect(shop.hours).toHaveLength(24);
+    expect(shop.hours.reduce((sum, count) => sum + count)).toBe(3);
+    expect(shop.firstSeen <= shop.lastSeen).toBe(true);
+    const example = (await world.admin(`/admin/v1/events/${shop.example}`)).body.event;
+    expect([example.path, example.outcome]).toEqual(["shop", "unmatched"]);
+    expect((await list("?mapping=broken")).failures).toHaveLength(1);
+    expect((await list("?kind=run")).failures).toEqual([]);
+    expect(await list("?limit=1")).toMatchObject({ total: 2, failures: [{ path: "billing" }] });
+  });
+
+  it("keeps a name, snoozes until a time, and says what is wrong with a change", async () => {
+    const { id } = await find("shop");
+    expect((await post(id, { action: "assign", assignee: " ann " })).body.failure).toMatchObject({ assignee: "ann", status: "open" });
+    const snoozed = (await post(id, { action: "snooze", until: "4h" })).body.failure as FailureGroup;
+    expect(snoozed).toMatchObject({ assignee: "ann", status: "snoozed" });
+    expect(Date.parse(snoozed.snoozedUntil ?? "") - Date.now()).toBeGreaterThan(3.9 * 3_600_000);
+    expect((await list("?status=open")).failures.map(({ path }) => path)).toEqual(["billing"]);
+    expect((await list("?status=snoozed&assignee=ann")).failures.map(({ path }) => path)).toEqual(["shop"]);
+    expect((await post(id, { action: "reopen" })).body.failure).toMatchObject({ assignee: "ann", status: "open", snoozedUntil: null });
+    for (const [body, message] of [
+      [{ action: "snooze" }, /^until: write a time from now on/],
+      [{ action: "snooze", until: "2020-01-01" }, /^until: name a time in the future/],
+      [{ action: "assign", assignee: "" }, /^assignee: write a name/],
+      [{ action: "close" }, /^action: /],
+    ] as const) {
+      const { status, body: answer } = await post(id, body);
+      expect([status, answer.error.message]).toEqual([400, expect.stringMatching(message)]);
+    }
+    expect((await post("fgr_none", { action: "resolve" })).status).toBe(404);
+  });
+
+  it("resolves a group in the config in use, and opens it again when it comes back", async () => {
+    const { id } = await find("billing");
+    const resolved = (await post(id, { action: "resolve" })).body.failure as FailureGroup;
+    expect(resolved).toMatchObject({ status: "resolved", isReopened: false, resolved: { version: expect.any(Number) } });
+    expect((await list("?status=resolved")).failures.map(({ path }) => path)).toEqual(["billing"]);
+    // Times are of milliseconds: the next one comes later.
+    await new Promise((done) => setTimeout(done, 5));
+    await world.post("/hooks/billing", { id: "c19" });
+    const back = (await world.admin(`/admin/v1/failures/${id}`)).body.failure as FailureGroup;
+    expect(back).toMatchObject({ status: "open", isReopened: true, count: 3, resolved: { version: resolved.resolved?.version } });
+    expect((await post(id, { action: "resolve", version: 7 })).body.failure).toMatchObject({
+      status: "resolved",
+      resolved: { version: 7 },
+    });
+  });
+
+  it("takes runs and replies into groups of their own", async () => {
+    await world.post("/hooks/pager", { id: 1 });
+    await world.post("/hooks/lost", { id: 1 });
+    const found = await world.until(async () => {
+      const { failures } = await list();
+      const rest = failures.filter(({ kind }) => kind !== "event");
+      return rest.length >= 2 && rest;
+    });
+    const run = found.find(({ kind }) => kind === "run");
+    expect(run).toMatchObject({ state: "failed", mapping: "pager", path: "pager", code: expect.any(String), count: 1 });
+    expect((await world.admin(`/admin/v1/runs/${run?.example}`)).body.run.status).toBe("failed");
+    expect(found.find(({ kind }) => kind === "delivery")).toMatchObject({ state: "no_route", title: "Replies have no route" });
+  });
+
+  it("lists, shows and changes groups from the command line, by the beginning of their id", async () => {
+    const { id, example } = await find("shop");
+    const listed = await rouse("list", "--path", "shop");
+    expect(listed.out).toMatch(new RegExp(`FAILURE COUNT LAST 24 HOURS STATUS CAUSE\n${id} 3 \\S+ ·+█ open, ann Hooks on shop`));
+    expect((await rouse("show", id.slice(0, 12))).out).toMatch(
+      new RegExp(`status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n")),
+    );
+    expect((await rouse("assign", id, "bob")).out).toMatch(/open, bob/);
+    expect((await rouse("assign", id)).out).toMatch(/ open Hooks/);
+    expect((await rouse("snooze", id, "1d")).out).toMatch(/ snoozed Hooks/);
+    expect((await rouse("reopen", id)).out).toMatch(/ open Hooks/);
+    expect((await rouse("resolve", id, "--in", "4")).out).toMatch(/ resolved Hooks/);
+    expect((await rouse("show", id)).out).toMatch(/resolved \S.* in config version 4/);
+    expect(JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map((one: FailureGroup) => one.id)).toContain(
+      id,
+    );
+    expect(await rouse("resolve", id, "--in", "x")).toMatchObject({ code: 2, err: expect.stringMatching(/--in x: write the number/) });
+    expect((await rouse("show", "fgr_none")).code).toBe(1);
+  });
+
+  it("shows how the gateway does from the command line", async () => {
+    const { code, out } = await cli.rouse(["status", "--since", "1h"]);
+    const text = out.replaceAll(/[ \t]+/g, " ");
+    expect(code).toBe(0);
+    expect(text).toMatch(/^gateway running, version/);
+    expect(text).toMatch(/answers p50 [\d.]+ m?s, p95/);
+    expect(text).toMatch(/OUTCOME COUNT OVER TIME\naccepted 2 .*\nunmatched 3 .*\nfailed 3 /);
+    expect(text).toMatch(/FAILURE COUNT LAST CAUSE\n/);
+    const json = JSON.parse((await cli.rouse(["status", "--json"])).out);
+    expect(json.activity.hooks).toMatchObject({ stepSeconds: 60, total: 8, isComplete: true });
+  });
+}
+
+async function begin(config: object): Promise<{ world: World; cli: CliWorld; end(): Promise<void> }> {
+  const cli = await createCli();
+  const world = await createWorld({
+    dir: cli.dir,
+    config: {
+      hooks: { mappings: MAPPINGS },
+      models: { providers: { acme: PROVIDER } },
+      channels: { rooms: { folder: cli.dir } },
+      ...config,
+    },
+    // Without defaultTo the channel has no route for replies that name no recipient.
+    files: { "plugins/rooms.ts": roomsPlugin("rooms") },
+    // The provider refuses the key, and nothing else is asked.
+    fetch: async () => Response.json({ error: { message: "no such key" } }, { status: 401 }),
+  });
+  return {
+    world,
+    cli,
+    async end() {
+      await world.stop();
+      await cli.close();
+    },
+  };
+}
+
+describe("groups of failures on SQLite", () => failureTests(() => begin({})));
+
+describePostgres("with a schema of its own", () => {
+  describe("groups of failures on PostgreSQL", () =>
+    failureTests(async () => {
+      const schema = newSchema();
+      const begun = await begin({ store: { url: schema.url } });
+      return {
+        ...begun,
+        async end() {
+          await begun.end();
+          await schema.drop();
+        },
+      };
+    }));
+});

@@ -1,0 +1,111 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { silent } from "../store/home.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+import { shoot } from "./shoot.ts";
+
+describe.skipIf(NO_BROWSER)("the overview", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  beforeAll(async () => {
+    world = await createWorld({
+      config: { hooks: { mappings: [{ id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}" }] } },
+    });
+    const { runId } = (await world.post("/hooks/agent", { message: "An order of 240", name: "Shop" })).body;
+    await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+    await world.post("/hooks/shop", { type: "refund" });
+    await world.post("/hooks/shop", { type: "refund" });
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+    await page.goto(`${world.url}/console#/overview`);
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  const region = async (name: string): Promise<string> =>
+    (await page.getByRole("region", { name, exact: true }).innerText()).replaceAll(/\s+/g, " ");
+
+  it("says in one line how the gateway is, and counts what came in, each a link to the list of it", async () => {
+    await page.getByText("Running").waitFor();
+    const text = await page.innerText("main");
+    expect(text).toMatch(/all that it needs can be reached/);
+    expect(text).toMatch(/Version \S+, config \S*rouse\.json5, since/);
+    expect(await page.getByRole("link", { name: "accepted 1" }).getAttribute("href")).toBe("#/events?outcome=accepted");
+    expect(await page.getByRole("link", { name: "unmatched 2" }).getAttribute("href")).toBe("#/events?outcome=unmatched");
+    for (const name of [
+      "rejected",
+      "failed events",
+      "runs waiting",
+      "runs failed",
+      "deliveries waiting",
+      "deliveries failed",
+      "replies without a route",
+    ])
+      await page.getByRole("link", { name: new RegExp(`^${name} \\d+$`) }).waitFor();
+    expect(text).not.toMatch(/\[object |undefined|NaN/);
+    expect(problems).toEqual([]);
+  });
+
+  it("draws hooks a minute by outcome with a legend, and shows latencies, tokens and what waits", async () => {
+    const chart = page.getByRole("figure").first();
+    expect(await chart.innerText()).toMatch(/Hooks a minute by outcome: 3 in all/);
+    const legend = await chart.locator(".legend").innerText();
+    expect(legend.split(/\s+/)).toEqual(["accepted", "unmatched"]);
+    expect(await region("Latency")).toMatch(/Answer to a hook [\d.]+ (ms|s) [\d.]+ (ms|s) [\d.]+ (ms|s) 3/);
+    expect(await region("Latency")).toMatch(/Run [\d.]+ (ms|s)/);
+    expect(await region("Waiting")).toMatch(/Nothing waits/);
+    expect(await region("Tokens and cost a day")).toMatch(/for 0 tokens in \d runs? Day \(UTC\) Runs/);
+    await page.getByLabel("Time").selectOption("24h");
+    await expect.poll(() => page.url()).toContain("since=24h");
+    await page.getByText("Hooks a minute by outcome: 3 in all").waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("lists the groups of failures, what the doctor found, and leads to each", async () => {
+    await page.getByRole("region", { name: "Failures", exact: true }).getByText("2×").waitFor();
+    expect(await region("Failures")).toMatch(/2× Hooks on shop: .* of order does not hold/);
+    expect(await region("Doctor")).toMatch(/model no model for main/);
+    expect(await region("Mappings")).toMatch(/Lint and the recorded bodies show no problem/);
+    await page
+      .getByRole("region", { name: "Failures", exact: true })
+      .getByRole("link", { name: /Hooks on shop/ })
+      .click();
+    await page.getByRole("heading", { name: "Failures" }).waitFor();
+    await page.goBack();
+    await page.getByRole("region", { name: "Doctor" }).getByRole("link", { name: "model" }).click();
+    await page.getByRole("tab", { name: "Agents and plugins", selected: true }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("says what runs are parked for, and until when", async () => {
+    const { runId: held } = (await world.post("/hooks/agent", { message: "Hold it", sessionKey: "hook:held", name: "Held" })).body;
+    await world.until(async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded");
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const parked = { reason: "provider", of: "acme/large", until: Date.now() + 3_600_000 } as const;
+    await store.commit((tx) => tx.update("run", held, { status: "parked", parked, endedAt: null }));
+    await store.close();
+    await page.goto(`${world.url}/console#/overview`);
+    await page.getByText("waiting for the model acme/large").waitFor();
+    expect(await region("Waiting")).toMatch(/1 run waiting for the model acme\/large, which does not answer · next try in (1 h|60 min)/);
+    expect(problems).toEqual([]);
+  });
+
+  it("shows the problems of the config on disk", async () => {
+    world.write("rouse.json5", "{ hooks: { enabled: 'maybe' } }");
+    await world.admin("/admin/v1/reload", { method: "POST" });
+    await page.reload();
+    await page.getByRole("region", { name: "Problems of the config on disk" }).waitFor();
+    expect(await region("Problems of the config on disk")).toMatch(/the one before it is in use .*hooks\.enabled: /);
+    await shoot(page, "overview");
+    expect(problems).toEqual([]);
+  });
+});

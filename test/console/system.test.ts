@@ -1,0 +1,131 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+import { shoot } from "./shoot.ts";
+
+describe.skipIf(NO_BROWSER)("the system page", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  beforeAll(async () => {
+    world = await createWorld({
+      config: {
+        hooks: { limits: { runsPerHour: 50 }, mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "{{id}}" }] },
+        agents: { list: [{ id: "main", name: "Clerk" }] },
+        mcp: { servers: { docs: { url: "http://127.0.0.1:9/mcp" } } },
+      },
+    });
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  const open = async (part: string, words: string): Promise<string> => {
+    problems.length = 0;
+    await page.goto(`${world.url}/console#/system/${part}`);
+    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
+    const text = await page.innerText("main");
+    expect(text).not.toMatch(/\[object |undefined|NaN/);
+    return text.replaceAll(/\s+/g, " ");
+  };
+
+  it("shows the process, breakers, MCP servers, limits, the gateways, and the store", async () => {
+    await page.goto(`${world.url}/console#/system`);
+    const text = await open("gateway", "of 50");
+    for (const words of [
+      /State folder \S*\.rouse/,
+      /No model and no channel is away/,
+      /docs – idle/,
+      /hooks 0 of 50/,
+      /\(this one\)/,
+      /runs none/,
+    ])
+      expect(text).toMatch(words);
+    await shoot(page, "system-gateway");
+    expect(problems).toEqual([]);
+  });
+
+  it("backs the store up into a file, and says why it cannot", async () => {
+    await open("gateway", "Back up to");
+    const file = join(world.dir, "copy.db");
+    await page.getByLabel("Back up to").fill(file);
+    await page.getByRole("button", { name: "Back up" }).click();
+    await page.getByText(/^Backed up .*copy\.db/).waitFor();
+    expect(existsSync(file)).toBe(true);
+    await page.getByLabel("Back up to").fill(file);
+    await page.getByRole("button", { name: "Back up" }).click();
+    await page.getByText("it is there already").waitFor();
+  });
+
+  it("shows agents, plugins, mappings and paths", async () => {
+    expect(await open("agents", "Clerk")).toMatch(/main \(default\) Clerk builtin\/echo/);
+    expect(await open("mappings", "order")).toMatch(/order ✓ enabled agent shop .*config/);
+    expect(await page.getByRole("link", { name: "order" }).getAttribute("href")).toBe("#/mappings/order");
+    await page.getByRole("region", { name: "Paths", exact: true }).getByText("hooks.token").first().waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("shows channels with their reach, and sends a test message", async () => {
+    expect(await open("channels", "console")).toMatch(/console ✓ yes/);
+    await page.getByRole("region", { name: "Reach", exact: true }).getByText("console").waitFor();
+    await page
+      .getByRole("row", { name: /^console/ })
+      .getByRole("button", { name: "Send a test message" })
+      .click();
+    await page.getByRole("textbox", { name: /^To/ }).fill("me");
+    await page.getByRole("textbox", { name: /^Text/ }).fill("Is this on?");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByText("Sent to me.").waitFor();
+    expect(world.printed.join("")).toContain("Is this on?");
+    expect(problems).toEqual([]);
+  });
+
+  it("makes a key that is shown once, and revokes it", async () => {
+    await open("keys", "No key has been made");
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByRole("textbox", { name: /^Id/ }).fill("web");
+    await page.getByRole("button", { name: "Create the key" }).click();
+    const dialog = page.getByRole("dialog", { name: "The key web" });
+    const secret = await dialog.locator("pre").innerText();
+    const models = (): Promise<number> =>
+      fetch(`${world.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }).then(({ status }) => status);
+    expect(await models()).toBe(200);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("row", { name: /web/ }).waitFor();
+    expect(await page.innerText("main")).not.toContain(secret);
+    await page.getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("No key has been made").waitFor();
+    expect(await models()).toBe(401);
+    expect(problems).toEqual([]);
+  });
+
+  it("lists all checks of the doctor, those that need a look first", async () => {
+    const text = await open("doctor", "disk-space");
+    expect(text).toMatch(/Doctor Check again ● warn/);
+    expect(text).toMatch(/✓ ok store takes writes/);
+    await shoot(page, "system-doctor");
+    expect(problems).toEqual([]);
+  });
+
+  it("shows the config with its secrets masked, and loads it again", async () => {
+    const text = await open("config", "The config in use is the one on disk");
+    expect(text).toMatch(/token"\*\*\*" path"\/hooks"/);
+    expect(text).not.toContain("test-hook-token");
+    await page.getByRole("button", { name: "Load it again" }).click();
+    await page.getByText(/^The config \S+ is in use/).waitFor();
+    expect(problems).toEqual([]);
+    world.write("rouse.json5", "{ hooks: { enabled: 'maybe' } }");
+    await page.getByRole("button", { name: "Load it again" }).click();
+    await page.getByText("hooks.enabled").first().waitFor();
+    await page.getByText("the config has problems; the one before it stays in use").waitFor();
+  });
+});
