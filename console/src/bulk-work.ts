@@ -1,6 +1,6 @@
 import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
 import type { RetryLine } from "../../src/admin/bulk-retry.ts";
-import type { BulkResult, BulkWork } from "./bulk.tsx";
+import { MOST, type BulkResult, type BulkWork } from "./bulk.tsx";
 
 const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({ ids: previewed.map(({ id }) => id) });
 
@@ -18,7 +18,7 @@ function readRetryResult(line: RetryLine): BulkResult | undefined {
     : { id, ok: false, status: line.failure.code, text: line.failure.message };
 }
 
-const RETRY = { action: "Retry", readTotal: readRetryTotal, readResult: readRetryResult, chosen: ids } as const;
+const RETRY = { action: "Retry", done: "retried", readTotal: readRetryTotal, readResult: readRetryResult, chosen: ids } as const;
 
 /** The filters of a list as words: `status failed, session main`. */
 const describe = (query: Readonly<Record<string, string | undefined>>): string =>
@@ -52,7 +52,9 @@ export function retryRuns(
     title: "Retry runs",
     what: `Runs with ${filters}. Each goes on after its last step.`,
     path: "/runs/retry",
-    body: q && shown.length > 0 ? ids(shown) : given({ status: known, sessionKey: session, eventId: event, since }),
+    // The list has the newest first; the runs of a session keep their order.
+    body:
+      q && shown.length > 0 ? ids(shown.slice(0, MOST).toReversed()) : given({ status: known, sessionKey: session, eventId: event, since }),
     one: "run",
     many: "runs",
   };
@@ -96,6 +98,7 @@ export function replayEvents({ outcome, path, mapping, since }: Readonly<Record<
     path: "/events/replay",
     body,
     action: "Replay",
+    done: "replayed",
     one: "event",
     many: "events",
     readTotal: (line) => (line.type === "total" ? { total: line.total, note: null } : undefined),

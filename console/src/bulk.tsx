@@ -25,6 +25,8 @@ export interface BulkWork<Line> {
   body: Readonly<Record<string, unknown>>;
   /** The word on the button, such as `Retry`. */
   action: string;
+  /** What has been done with each, such as `retried`. */
+  done: string;
   one: string;
   many: string;
   /** How many there are, of the first line. */
@@ -37,6 +39,7 @@ export interface BulkWork<Line> {
 /** At most so many at once: the rest is left for the next time. */
 export const MOST = 1000;
 const SHOWN = 200;
+const DRAWN_EVERY_MS = 100;
 
 interface Progress {
   phase: "looking" | "previewed" | "working" | "stopped" | "done";
@@ -57,18 +60,23 @@ function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): voi
     abort.current = own;
     setProgress({ ...BEGIN, phase: dryRun ? "looking" : "working" });
     const results: BulkResult[] = [];
+    let drawn = 0;
     try {
       for await (const line of askLines<Line>(work.path, { method: "POST", body: { ...body, dryRun }, signal: own.signal })) {
         const total = work.readTotal(line);
         const result = work.readResult(line);
         if (result) results.push(result);
+        const now = Date.now();
+        // A thousand answers a second are drawn a few times only.
+        if (!total && now - drawn < DRAWN_EVERY_MS) continue;
+        drawn = now;
         setProgress((before) => ({ ...before, ...total, results: [...results] }));
       }
-      setProgress((before) => ({ ...before, phase: dryRun ? "previewed" : "done" }));
+      setProgress((before) => ({ ...before, results, phase: dryRun ? "previewed" : "done" }));
     } catch (error) {
-      if (own.signal.aborted) return setProgress((before) => ({ ...before, phase: "stopped" }));
+      if (own.signal.aborted) return setProgress((before) => ({ ...before, results, phase: "stopped" }));
       const message = error instanceof AskError ? error.message : String(error);
-      setProgress((before) => ({ ...before, phase: "stopped", error: message }));
+      setProgress((before) => ({ ...before, results, phase: "stopped", error: message }));
     }
   };
   useEffect(() => {
@@ -82,7 +90,7 @@ function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): voi
 const countGood = ({ results }: Progress): number => results.filter(({ ok }) => ok).length;
 
 /** What the preview found, or how far the work has come. */
-function sentence<Line>(progress: Progress, { one, many, action }: BulkWork<Line>): string {
+function sentence<Line>(progress: Progress, { one, many, action, done: past }: BulkWork<Line>): string {
   const { phase, total, results } = progress;
   const good = countGood(progress);
   const rest = results.length - good;
@@ -90,9 +98,9 @@ function sentence<Line>(progress: Progress, { one, many, action }: BulkWork<Line
   if (phase === "looking") return `Looking what would happen: ${number(results.length)} of ${plural(total, one, many)}.`;
   if (phase === "previewed") {
     if (total === 0) return `There are no ${many} like that.`;
-    return `${plural(good, one, many)} would be started.${rest > 0 ? ` ${number(rest)} cannot be: the reason stands with each.` : ""}`;
+    return `${plural(good, one, many)} would be ${past}.${rest > 0 ? ` ${number(rest)} cannot be: the reason stands with each.` : ""}`;
   }
-  const done = `${number(good)} of ${plural(total, one, many)} done${rest > 0 ? `, ${number(rest)} failed` : ""}`;
+  const done = `${number(good)} of ${plural(total, one, many)} ${past}${rest > 0 ? `, ${number(rest)} failed` : ""}`;
   if (phase === "working") return `${done}.`;
   return phase === "done" ? `${done}.` : `Stopped: ${done}. What was not reached stays as it was; ${verb} again to go on.`;
 }

@@ -28,19 +28,14 @@ async function keepDelivery(store: Store, change: DeliveryChange, channel = "sla
       runId,
       route: { channel, to: "C1" },
       chunks: ["one", "two", "three"],
-      nextChunk: 0,
-      status: "pending",
-      attempts: 1,
-      messageIds: [],
       createdAt: now,
-      nextAt: now,
     });
     tx.update("delivery", id, { endedAt: now, ...change });
   });
   return id;
 }
 
-const FAILED = { status: "failed", error: { code: "send_failed", message: "it said no" } } as unknown as DeliveryChange;
+const FAILED = { status: "failed" as const, error: { code: "not_delivered" as const, message: "it said no" } } satisfies DeliveryChange;
 
 describe("over HTTP", () => {
   let world: World;
@@ -192,7 +187,9 @@ describe("on the command line", () => {
     const tried = await cli.rouse(["deliveries", "retry", "--failed", "--dry-run"]);
     expect([tried.code, tried.out]).toEqual([0, `${made.delivery}  failed  sends 2 messages to slack C1\n1 would be retried\n`]);
     const { out } = await cli.rouse(["deliveries", "show", made.delivery]);
-    expect(out).toMatch(/error +send_failed: it said no[^]*sent +1 of 3[^]*message 1 \(sent\)\n {2}one\n\nmessage 2 \(not sent\)\n {2}two/);
+    expect(out).toMatch(
+      /error +not_delivered: it said no[^]*sent +1 of 3[^]*message 1 \(sent\)\n {2}one\n\nmessage 2 \(not sent\)\n {2}two/,
+    );
     const retried = await cli.rouse(["deliveries", "retry", "--failed", "--json"]);
     expect(JSON.parse(retried.out)).toMatchObject({ lines: [{ total: 1 }, { ok: true, status: "pending" }, { retried: 1, failed: 0 }] });
   });

@@ -73,7 +73,7 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
     dialog === null && !busy ? Object.fromEntries(approval.verdicts.map((verdict) => [VERDICTS[verdict].key, () => choose(verdict)])) : {},
   );
   return (
-    <div class="actions">
+    <div class="actions approvals-decide">
       {approval.verdicts.map((verdict) => (
         <Button
           key={verdict}

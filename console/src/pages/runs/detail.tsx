@@ -72,7 +72,7 @@ function RunFacts({ run }: { run: RunDetail }) {
         ["mapping", run.mapping],
         ["model", run.model],
         ["event", run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />],
-        ["took", run.startedAt === null ? null : elapsed(run.startedAt, run.endedAt)],
+        ["took", run.startedAt === null || run.endedAt === null ? null : elapsed(run.startedAt, run.endedAt)],
         ["attempts", run.attempts > 1 ? run.attempts : null],
         ["restarts", run.restarts > 0 ? run.restarts : null],
         ["batch", run.collected === null ? null : `${run.collected} events`],
