@@ -91,7 +91,9 @@ function readReplayed(line: ReplayLine): BulkResult | undefined {
  */
 export function replayEvents({ outcome, path, mapping, since }: Readonly<Record<string, string | undefined>>): BulkWork<ReplayLine> {
   const select = outcome === undefined || outcome === "" || outcome === "failed" ? "failed" : outcome === "unmatched" ? "unmatched" : "all";
-  const body = given({ select, path, mapping, since, outcome: select === "all" ? outcome : undefined });
+  // What comes in after the preview is not part of it.
+  const until = new Date().toISOString();
+  const body = given({ until, select, path, mapping, since, outcome: select === "all" ? outcome : undefined });
   return {
     title: "Replay events",
     what: `Events with ${describe({ outcome: outcome || "failed", path, mapping, since })}, with today's mappings.`,
@@ -103,6 +105,6 @@ export function replayEvents({ outcome, path, mapping, since }: Readonly<Record<
     many: "events",
     readTotal: (line) => (line.type === "total" ? { total: line.total, note: null } : undefined),
     readResult: readReplayed,
-    chosen: (previewed) => ({ ...body, limit: Math.max(1, previewed.length) }),
+    chosen: () => ({ ...body, limit: MOST }),
   };
 }

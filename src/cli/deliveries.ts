@@ -134,6 +134,6 @@ export function register(program: Command, io: CliIo): void {
     retryingMany(command),
     "rouse deliveries retry dlv_…",
     "rouse deliveries retry --no-route",
-    "rouse deliveries retry --failed --channel slack --since 1d --dry-run",
+    "rouse deliveries retry --failed --since 1d --dry-run",
   ).action((id: string | undefined, options: RetryDeliveries) => retry(id, options, io));
 }
