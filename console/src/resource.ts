@@ -15,8 +15,8 @@ const REFRESH_MS = 5000;
 const RETRY_MS = 1000;
 
 export interface ResourceOptions {
-  /** Asks again every five seconds while the page is visible. */
-  live?: boolean;
+  /** Asks again every five seconds, or as often as it says in ms, while the page is visible. */
+  live?: boolean | number;
 }
 
 /** Asks the admin API for what a panel shows. A path of null asks nothing. */
@@ -24,10 +24,12 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
   const [state, setState] = useState<{ path: string | null; data?: T; error?: AskError }>({ path });
   const [loading, setLoading] = useState(false);
   const [turn, setTurn] = useState(0);
+  const underWay = useRef(false);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   useEffect(() => {
     if (path === null) return;
     const abort = new AbortController();
+    underWay.current = true;
     const sign = setTimeout(() => setLoading(true), SIGN_OF_LOADING_MS);
     const settle = (change: { data?: T; error?: AskError }) => {
       if (abort.signal.aborted) return;
@@ -39,7 +41,9 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
       .catch((error: unknown) => settle({ error: error instanceof AskError ? error : new AskError("unknown", String(error)) }))
       .finally(() => {
         clearTimeout(sign);
-        if (!abort.signal.aborted) setLoading(false);
+        if (abort.signal.aborted) return;
+        underWay.current = false;
+        setLoading(false);
       });
     return () => {
       abort.abort();
@@ -50,10 +54,11 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
     if (path === null) return;
     const timer = setInterval(
       () => {
-        const again = live || awaySince.value !== null;
-        if (again && !document.hidden && !signedOut.value) reload();
+        const again = live !== false || awaySince.value !== null;
+        // An answer that takes longer than that is waited for.
+        if (again && !underWay.current && !document.hidden && !signedOut.value) reload();
       },
-      live ? REFRESH_MS : RETRY_MS * 2,
+      typeof live === "number" ? live : live ? REFRESH_MS : RETRY_MS * 2,
     );
     // What failed because the session had ended is asked again after the sign-in.
     let wasOut = signedOut.peek();

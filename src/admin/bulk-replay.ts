@@ -1,6 +1,6 @@
-import { RouseError, type Failure } from "../core/errors.ts";
+import type { Failure } from "../core/errors.ts";
 import type { EventOutcome, EventRecord, Lists, Store } from "../store/types.ts";
-import { given } from "./operation.ts";
+import { asFailure, given, readAll } from "./operation.ts";
 import type { ReplayResult } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 
@@ -33,19 +33,11 @@ export interface BulkReplay {
 const PAGE = 100;
 
 /** Yields all events that a query finds, read in pages. */
-export async function* newestFirst(
+export const newestFirst = (
   store: Pick<Store, "list">,
   query: Omit<Lists["events"]["of"], "limit" | "before">,
   page = PAGE,
-): AsyncGenerator<EventRecord> {
-  let before: string | undefined;
-  for (;;) {
-    const events = await store.list("events", { ...query, limit: page, ...(before === undefined ? {} : { before }) });
-    yield* events;
-    before = events.at(-1)?.id;
-    if (events.length < page) return;
-  }
-}
+): AsyncGenerator<EventRecord> => readAll(store, "events", query, page);
 
 /**
  * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
@@ -122,10 +114,4 @@ export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGener
       : { type: "result", ok: false, eventId: id, failure: replayed.failure };
   }
   yield { type: "end", replayed: events.length - failed, failed };
-}
-
-function asFailure(error: unknown): Replayed {
-  if (!(error instanceof RouseError)) return { ok: false, failure: { code: "internal", message: "something failed inside the gateway" } };
-  const { code, message, issues } = error;
-  return { ok: false, failure: issues ? { code, message, issues } : { code, message } };
 }

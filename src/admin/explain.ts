@@ -4,11 +4,12 @@ import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { MODULE_CHANGED } from "../mapping/transform.ts";
+import { deliveryView, type DeliveryView } from "./delivery-view.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showRun, showSteps } from "./records.ts";
 import { testInput, type PlacedTrace, type TestedAction, type TestedHook } from "./test-hook.ts";
 import type { AdminDeps, DecidedBy } from "./types.ts";
-import { deliveryView, eventDetail, iso, runFields, type DeliveryView, type EventDetail, type RunDetail, type StepView } from "./views.ts";
+import { eventDetail, iso, runFields, type EventDetail, type RunDetail, type StepView } from "./views.ts";
 
 /** What one run of an event did. */
 export interface ExplainedRun {

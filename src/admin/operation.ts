@@ -72,3 +72,26 @@ export async function searchPage<K extends SearchedKind>(
 
 /** How most rows are named. */
 export const byId = ({ id }: { id: string }): string => id;
+
+/** Yields all rows that a query finds, newest first, read in pages. */
+export async function* readAll<K extends "events" | "runs" | "deliveries">(
+  store: Pick<Store, "list">,
+  kind: K,
+  query: Omit<Lists[K]["of"], "limit" | "before">,
+  page: number,
+): AsyncGenerator<Lists[K]["is"]> {
+  let before: string | undefined;
+  for (;;) {
+    const rows = await store.list(kind, { ...query, limit: page, ...(before === undefined ? {} : { before }) });
+    yield* rows;
+    before = rows.at(-1)?.id;
+    if (rows.length < page) return;
+  }
+}
+
+/** What an operation on one of many has thrown, so that the others go on. What has no words of its own stays inside the gateway. */
+export function asFailure(error: unknown): { ok: false; failure: Failure } {
+  if (!(error instanceof RouseError)) return { ok: false, failure: { code: "internal", message: "something failed inside the gateway" } };
+  const { code, message, issues } = error;
+  return { ok: false, failure: issues ? { code, message, issues } : { code, message } };
+}

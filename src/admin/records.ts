@@ -4,7 +4,8 @@ import { findWaitReason } from "../runs/wait-reason.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { ReplayOptions } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
-import { deliveryView, eventDetail, eventView, runDetail, runView, stepView, type RunFacts } from "./views.ts";
+import { deliveryDetail, deliveryView } from "./delivery-view.ts";
+import { eventDetail, eventView, runDetail, runView, stepView, type RunFacts } from "./views.ts";
 
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
@@ -108,7 +109,7 @@ export async function listDeliveries({ store }: AdminDeps, query: PageQuery<List
 
 /** @throws RouseError `not_found` */
 export async function showDelivery({ store }: AdminDeps, id: string) {
-  return { delivery: deliveryView(found(await store.get("delivery", id), "there is no delivery with this id")) };
+  return { delivery: deliveryDetail(found(await store.get("delivery", id), "there is no delivery with this id")) };
 }
 
 /**

@@ -26,10 +26,9 @@ export type RunDetail = ReturnType<typeof runDetail>;
 export type StepView = ReturnType<typeof stepView>;
 export type ToolCallView = ReturnType<typeof toolCallView>;
 export type SessionView = ReturnType<typeof unusedSession>;
-export type DeliveryView = ReturnType<typeof deliveryView>;
 
 export const iso = (ms: number): string => new Date(ms).toISOString();
-const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
+export const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
 
 /** Why an event has its outcome; of a skipped one also why no other mapping took it. */
 function renderReason({ outcome, reason, nearest }: EventRecord): string | null {
@@ -264,25 +263,4 @@ export function unusedSession({ via, ...ref }: SessionRef) {
   const times: { createdAt: string | null; lastUsedAt: string | null } = { createdAt: null, lastUsedAt: null };
   // The hook path and the configured credential that it belongs to; null for other origins, and if it is shared.
   return { ...ref, path: via?.path ?? null, credential: via?.credential ?? null, turns: 0, ...times };
-}
-
-export function deliveryView(delivery: DeliveryRecord) {
-  const { route } = delivery;
-  return {
-    id: delivery.id,
-    runId: delivery.runId,
-    status: delivery.status,
-    /** Without a route: what the run asked for, a channel or `last`. */
-    channel: route.channel,
-    to: route.to ?? null,
-    thread: route.thread ?? null,
-    chunks: delivery.chunks.length,
-    sentChunks: delivery.nextChunk,
-    attempts: delivery.attempts,
-    messageIds: delivery.messageIds,
-    error: delivery.error ?? null,
-    createdAt: iso(delivery.createdAt),
-    nextAt: delivery.status === "pending" ? iso(delivery.nextAt) : null,
-    endedAt: isoOrNull(delivery.endedAt),
-  };
 }

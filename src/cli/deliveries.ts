@@ -1,14 +1,14 @@
 import type { Command } from "commander";
-import { RouseError } from "../core/errors.ts";
-import type { DeliveryView } from "../admin/views.ts";
-import { connected, read, withId, type GatewayConnection } from "./connect.ts";
+import { RETRIED_DELIVERIES } from "../admin/bulk-retry.ts";
+import { connected, read, withId } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
-import { printJson, printMore, printTable } from "./print.ts";
+import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { checkOne, readRetry, retryMany, retryingMany, type RetryOptions } from "./retry-many.ts";
 import { readListPage } from "./search.ts";
-import { cell, shortTime } from "./text.ts";
+import { cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
   status?: string;
@@ -42,57 +42,71 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   printMore(io, "rouse deliveries list", answer);
 }
 
-const retryOne = ({ api }: GatewayConnection, id: string) => read(api.deliveries[":id"].retry.$post(withId(id)));
+async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, async (to) =>
+    read(to.api.deliveries[":id"].$get(withId(await resolveId(to, "deliveries", id)))),
+  );
+  if (options.json) return printJson(io, answer);
+  const { delivery } = answer;
+  const { error, nextAt, endedAt } = delivery;
+  printFields(io, {
+    delivery: delivery.id,
+    status: delivery.status,
+    error: error && `${error.code}: ${error.message}`,
+    run: delivery.runId,
+    approval: delivery.approvalId,
+    channel: delivery.channel,
+    to: delivery.to,
+    thread: delivery.thread,
+    sent: `${delivery.sentChunks} of ${delivery.chunks}`,
+    tries: delivery.attempts,
+    "message ids": delivery.messageIds.join(", "),
+    created: localTime(delivery.createdAt),
+    "next try": nextAt && localTime(nextAt),
+    ended: endedAt && localTime(endedAt),
+  });
+  delivery.texts.forEach((text, index) =>
+    printBlock(io, `message ${index + 1} (${index < delivery.sentChunks ? "sent" : "not sent"})`, text),
+  );
+}
 
-const printRetried = (io: CliIo, { id, status, channel, to }: DeliveryView): void =>
-  io.out(`${id}  ${status}  ${channel} ${cell(to ?? "–")}\n`);
+const LATER = "no gateway runs just now: what is pending is sent with the next `rouse start`\n";
 
-const printLater = (io: CliIo): void => io.out("no gateway runs just now: what is pending is sent with the next `rouse start`\n");
-
-async function retry(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+async function retryOne(id: string, options: CommonOptions, io: CliIo): Promise<void> {
   const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    ...(await retryOne(to, await resolveId(to, "deliveries", id))),
+    ...(await read(to.api.deliveries[":id"].retry.$post(withId(await resolveId(to, "deliveries", id))))),
   }));
   if (options.json) return printJson(io, answer);
   const { delivery } = answer;
-  printRetried(io, delivery);
-  if (!live) printLater(io);
+  io.out(`${delivery.id}  ${delivery.status}  ${delivery.channel} ${cell(delivery.to ?? "–")}\n`);
+  if (!live) io.out(LATER);
 }
 
-/** Lists the ids of all replies that have no route, the oldest first. */
-async function listUnrouted(to: GatewayConnection): Promise<string[]> {
-  const ids: string[] = [];
-  let before: string | undefined;
-  do {
-    const page = await read(to.api.deliveries.$get({ query: { status: "no_route", limit: "500", before } }));
-    ids.push(...page.deliveries.map(({ id }) => id));
-    before = page.next ?? undefined;
-  } while (before !== undefined);
-  return ids.toReversed();
+interface RetryDeliveries extends RetryOptions {
+  failed?: boolean;
+  route: boolean;
+  status?: string;
+  channel?: string;
 }
 
-/** Retries every reply that has no route. Exit code 1 if some still have none. */
-async function retryAll(options: CommonOptions, io: CliIo): Promise<void> {
-  const deliveries: DeliveryView[] = [];
-  const failed: { id: string; code: string; message: string }[] = [];
-  const live = await connected(options, io, async (to) => {
-    for (const id of await listUnrouted(to)) {
-      try {
-        deliveries.push((await retryOne(to, id)).delivery);
-      } catch (error) {
-        if (!(error instanceof RouseError)) throw error;
-        failed.push({ id, code: error.code, message: error.message });
-      }
-    }
-    return to.live;
-  });
-  if (failed.length > 0) io.exitCode = EXIT.failure;
-  if (options.json) return printJson(io, { deliveries, failed });
-  for (const delivery of deliveries) printRetried(io, delivery);
-  for (const { id, message } of failed) io.out(`${id}  ${cell(message)}\n`);
-  io.out(`${deliveries.length} retried, ${failed.length} failed\n`);
-  if (!live && deliveries.length > 0) printLater(io);
+const CHOOSING = ["failed", "status", "channel", "since", "until", "limit"] as const;
+
+async function retry(id: string | undefined, options: RetryDeliveries, io: CliIo): Promise<void> {
+  const named = [options.failed, !options.route, options.status !== undefined].filter(Boolean).length;
+  const isMany = named > 0 || CHOOSING.some((name) => options[name] !== undefined);
+  if (id !== undefined) {
+    if (!options.route) throw usage("name one delivery, or use --no-route");
+    checkOne(options, CHOOSING);
+    return retryOne(id, options, io);
+  }
+  if (!isMany) throw usage("name one delivery, or choose several with --no-route, --failed, --status, --channel or --since");
+  if (named > 1) throw usage("use one of --no-route, --failed and --status");
+  const asked = options.route ? options.status : "no_route";
+  const status = RETRIED_DELIVERIES.find((known) => known === asked);
+  if (asked !== undefined && status === undefined) throw usage(`--status ${asked}: write ${RETRIED_DELIVERIES.join(", ")}`);
+  const json = { status, channel: options.channel, ...readRetry(options, io) };
+  await retryMany(options, io, ({ api }) => api.deliveries.retry.$post({ json }), LATER);
 }
 
 export function register(program: Command, io: CliIo): void {
@@ -106,14 +120,20 @@ export function register(program: Command, io: CliIo): void {
     "rouse deliveries list --status failed",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    deliveries
-      .command("retry [delivery]")
-      .description("send again what failed, from the first chunk that was not sent; a reply without a route once there is one")
-      .option("--no-route", "all replies that have no route"),
+    deliveries.command("show <delivery>").description("one delivery with its messages, its tries and its error"),
+    "rouse deliveries show dlv_…",
+  ).action((id: string, options: CommonOptions) => show(id, options, io));
+  const command = deliveries
+    .command("retry [delivery]")
+    .description("send again what failed, from the first chunk that was not sent; a reply without a route once there is one")
+    .option("--no-route", "all replies that have no route")
+    .option("--failed", "all that failed, also for want of a route")
+    .option("--status <status>", `all of this status: ${RETRIED_DELIVERIES.join(", ")}`)
+    .option("--channel <id>", "only those of one channel");
+  reading(
+    retryingMany(command),
     "rouse deliveries retry dlv_…",
     "rouse deliveries retry --no-route",
-  ).action((id: string | undefined, { route, ...options }: CommonOptions & { route: boolean }) => {
-    if ((id === undefined) === route) throw usage("name one delivery, or use --no-route");
-    return id === undefined ? retryAll(options, io) : retry(id, options, io);
-  });
+    "rouse deliveries retry --failed --since 1d --dry-run",
+  ).action((id: string | undefined, options: RetryDeliveries) => retry(id, options, io));
 }

@@ -1,6 +1,7 @@
 import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
-import type { DeliveryView, RunDetail } from "../admin/views.ts";
+import type { DeliveryView } from "../admin/delivery-view.ts";
+import type { RunDetail } from "../admin/views.ts";
 import { sampleNames } from "../mapping/samples.ts";
 import { readGateway } from "../store/lock.ts";
 import { connected, read, withId } from "./connect.ts";

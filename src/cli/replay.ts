@@ -12,6 +12,7 @@ import { connected, read, readLines, withId, type GatewayConnection } from "./co
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
+import { readCount, readRate } from "./numbers.ts";
 import { OUTCOME_OPTION, reading } from "./options.ts";
 import { printJson } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
@@ -28,28 +29,12 @@ interface ReplayOptions extends ReplayFilters {
 }
 
 const FILTERS = ["path", "mapping", "outcome", "since", "until", "limit"] as const;
-const SECONDS = { s: 1, m: 60, h: 3600 };
 
 /** Which events are meant; undefined if one is named. */
 export function getSelection({ failed, unmatched, ...options }: ReplayFilters): BulkReplay["select"] | undefined {
   if (failed) return "failed";
   if (unmatched) return "unmatched";
   return FILTERS.some((name) => options[name] !== undefined) ? "all" : undefined;
-}
-
-function readCount(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw usage(`--${name} ${text}: write a number from 1`);
-  return Number(text);
-}
-
-/** Reads `5/s`, `30/m` or `100/h` as a number for a second. */
-function readRate(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const [, count, unit = "s"] = /^(\d+(?:\.\d+)?)(?:\/([smh]))?$/.exec(text.trim()) ?? [];
-  if (count === undefined || Number(count) === 0)
-    throw usage(`--rate ${text}: write how many in a second, a minute or an hour, such as 5/s`);
-  return Number(count) / SECONDS[unit as keyof typeof SECONDS];
 }
 
 function printReplayed(result: ReplayResult, io: CliIo): void {

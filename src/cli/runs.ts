@@ -1,11 +1,14 @@
 import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
 import type { RunDetail, RunView, StepView, ToolCallView } from "../admin/views.ts";
-import { connected, read, withId } from "./connect.ts";
+import { RETRIED_RUNS } from "../admin/bulk-retry.ts";
+import { connected, read, withId, type GatewayConnection } from "./connect.ts";
+import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
+import { checkOne, readRetry, retryMany, retryingMany, type RetryOptions } from "./retry-many.ts";
 import { readListPage } from "./search.ts";
 import { cell, localTime, renderDuration, shortTime } from "./text.ts";
 import { renderCost } from "./usage.ts";
@@ -195,6 +198,49 @@ async function change(id: string, operation: "cancel" | "retry", options: Common
   if (operation === "retry" && !live) io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
 }
 
+interface RetryRuns extends RetryOptions {
+  failed?: boolean;
+  status?: string;
+  session?: string;
+  event?: string;
+  mapping?: string;
+}
+
+const CHOOSING = ["failed", "status", "session", "event", "mapping", "since", "until", "limit"] as const;
+
+async function retry(id: string | undefined, options: RetryRuns, io: CliIo): Promise<void> {
+  if (id !== undefined) {
+    checkOne(options, CHOOSING);
+    return change(id, "retry", options, io);
+  }
+  if (CHOOSING.every((name) => options[name] === undefined))
+    throw usage("name one run, or choose several with --failed, --status, --session, --event, --mapping or --since");
+  if (options.failed && options.status !== undefined) throw usage("use --failed or --status");
+  const { session: sessionKey, mapping } = options;
+  const status = RETRIED_RUNS.find((known) => known === options.status);
+  if (options.status !== undefined && status === undefined) throw usage(`--status ${options.status}: write ${RETRIED_RUNS.join(", ")}`);
+  const chosen = { status, sessionKey, mapping, ...readRetry(options, io) };
+  const ask = async (to: GatewayConnection) => {
+    const eventId = options.event && (await resolveId(to, "events", options.event));
+    return to.api.runs.retry.$post({ json: { ...chosen, eventId } });
+  };
+  await retryMany(options, io, ask, "no gateway runs just now: the runs start with the next `rouse start`\n");
+}
+
+function registerRetry(runs: Command, io: CliIo): void {
+  const command = runs
+    .command("retry [run]")
+    .description("start a run again that failed, under its own id; or many, the oldest first")
+    .option("--failed", "all that failed or took too long")
+    .option("--status <status>", `all of this status: ${RETRIED_RUNS.join(", ")}`)
+    .option("--session <key>", "only those of one session")
+    .option("--event <id>", "only those of one event")
+    .option("--mapping <id>", "only those of this mapping");
+  reading(retryingMany(command), "rouse runs retry run_…", "rouse runs retry --failed --since 1d --dry-run").action(
+    (id: string | undefined, options: RetryRuns) => retry(id, options, io),
+  );
+}
+
 export function register(program: Command, io: CliIo): void {
   const runs = program.command("runs").description("what agents did");
   listing(
@@ -212,7 +258,5 @@ export function register(program: Command, io: CliIo): void {
   reading(runs.command("cancel <run>").description("stop a run, or take it out of the queue"), "rouse runs cancel run_…").action(
     (id: string, options: CommonOptions) => change(id, "cancel", options, io),
   );
-  reading(runs.command("retry <run>").description("start a run again that failed, under its own id"), "rouse runs retry run_…").action(
-    (id: string, options: CommonOptions) => change(id, "retry", options, io),
-  );
+  registerRetry(runs, io);
 }

@@ -7,6 +7,7 @@ import { buildRunJob, writeEnd } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { createQuarantine } from "./quarantine.ts";
+import { findRetryProblem } from "./retry-problem.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
@@ -36,15 +37,6 @@ function runEnded({ id, kind, status }: RunRecord): Failure {
 }
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is no run with this id" };
-
-/** Returns why a run cannot be started again; undefined if it can. */
-function findRetryProblem({ kind, status }: RunRecord): Failure | undefined {
-  if (kind !== "hook")
-    return { code: "not_retryable", message: "only hook runs can be retried; a heartbeat's events stay queued by themselves" };
-  if (!ENDED.includes(status) || status === "succeeded")
-    return { code: "not_retryable", message: `only a run that failed can be retried; this one is ${status}` };
-  return undefined;
-}
 
 /** Starts a run again, after the steps that it has. */
 async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps): Promise<void> {

@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
 import { message, sayOn } from "../channels/pipe.ts";
 import { NO_BROWSER, openBrowser } from "../console/browser.ts";
+import { openConsole } from "../console/console.ts";
 import { approvalWorld, type ApprovalWorld } from "./world.ts";
 
 let world: ApprovalWorld;
@@ -29,15 +30,12 @@ it("a decision that was refused is shown with its approval, by the command line 
   if (NO_BROWSER) return;
   const browser = await openBrowser();
   try {
-    const page = await browser.context.newPage();
-    await page.goto(`${world.url}/console`);
-    await page.fill('input[name="token"]', world.gateway.operatorToken);
-    await page.press('input[name="token"]', "Enter");
-    await page.waitForSelector("#nav a");
+    const { page, problems } = await openConsole(browser.context, world);
     await page.goto(`${world.url}/console#/approvals/${id}`);
     await page.getByText("refused decisions").waitFor();
     const shown = await page.innerText("main");
     for (const words of READABLE) expect(shown).toContain(words);
+    expect(problems).toEqual([]);
   } finally {
     await browser.close();
   }

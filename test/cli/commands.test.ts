@@ -49,7 +49,7 @@ const COMMANDS = [
   ...["list", "show", "replay", "discard"].map((name) => `events ${name}`),
   ...["list", "show", "cancel", "retry"].map((name) => `runs ${name}`),
   ...["list", "show", "reset", "delete"].map((name) => `sessions ${name}`),
-  ...["list", "retry"].map((name) => `deliveries ${name}`),
+  ...["list", "show", "retry"].map((name) => `deliveries ${name}`),
   "chat",
   ...["create", "list", "revoke"].map((name) => `keys ${name}`),
   "token rotate",

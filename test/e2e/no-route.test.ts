@@ -144,7 +144,9 @@ describe("a reply without a route", () => {
     const { code, out } = await rouse("deliveries", "retry", "--no-route");
     expect([code, out]).toEqual([
       1,
-      expect.stringMatching(new RegExp(`(?:.*  ${SENT}  rooms lobby\n){2}.*write a room in small.*\n2 retried, 1 failed\n$`)),
+      expect.stringMatching(
+        new RegExp(`(?:.*  ${SENT}  sends one message to rooms lobby\n){2}.*write a room in small.*\n2 retried, 1 failed\n$`),
+      ),
     ]);
     await here.until(async () => sentTo(folder, "rooms").length === 2);
     expect(sentTo(folder, "rooms").map(({ text }) => text)).toEqual(["reply 1", "reply 2"]);

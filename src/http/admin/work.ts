@@ -1,10 +1,13 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { replayMany } from "../../admin/bulk-replay.ts";
+import { RETRIED_DELIVERIES, RETRIED_RUNS, retryDeliveries, retryRuns } from "../../admin/bulk-retry.ts";
 import { explainEvent } from "../../admin/explain.ts";
 import * as records from "../../admin/records.ts";
 import * as sessions from "../../admin/sessions.ts";
 import type { AdminDeps } from "../../admin/types.ts";
+import type { Clock } from "../../core/clock.ts";
+import { RouseError } from "../../core/errors.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
@@ -19,6 +22,32 @@ const REASON = "say why, in 1 to 500 characters";
 const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
 const replay = z.strictObject({ dryRun, action: z.int().positive().optional(), body: z.base64().optional() });
 const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
+
+const MAX_IDS = 10_000;
+
+/** What every retry of many takes. `ids` names what is meant: then there are no filters. */
+const retried = (clock: Clock) => ({
+  ids: z.array(z.string().min(1)).min(1).max(MAX_IDS).optional(),
+  since: since(clock).optional(),
+  until: since(clock).optional(),
+  limit: z.int().positive().optional(),
+  perSecond: z.number().positive().optional(),
+  dryRun,
+});
+
+/** How many are retried, and how; all else chooses them. */
+const HOW = ["ids", "perSecond", "dryRun"];
+
+/** @throws RouseError `usage` if ids and filters are given, so that neither is ignored. */
+function checkChoice<T extends { ids?: readonly string[] | undefined }>(bulk: T): T {
+  const filters = Object.keys(bulk).filter((name) => !HOW.includes(name));
+  if (bulk.ids && filters.length > 0)
+    throw new RouseError({
+      code: "usage",
+      message: `\`ids\` names what to retry: leave ${filters.map((name) => `\`${name}\``).join(", ")} out`,
+    });
+  return bulk;
+}
 
 /** `/events`: what came in and what became of it, and replays. */
 export function eventRoutes(deps: AdminDeps) {
@@ -61,8 +90,11 @@ export function eventRoutes(deps: AdminDeps) {
 /** `/runs`: what agents did, and how an operator stops or repeats it. */
 export function runRoutes(deps: AdminDeps) {
   const list = z.strictObject({ ...page(deps.clock), status: runStatus.optional(), sessionKey: text, eventId: text });
+  const filters = { status: z.enum(RETRIED_RUNS).optional(), sessionKey: text, eventId: text, mapping: text };
+  const bulk = z.strictObject({ ...retried(deps.clock), ...filters });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await records.listRuns(deps, c.req.valid("query"))))
+    .post("/retry", jsonBody(bulk), (c) => answerLines(c, retryRuns(deps, checkChoice(c.req.valid("json")))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showRun(deps, c.req.param("id"))))
     .get("/:id/steps", async (c) => jsonAnswer(c, await records.showSteps(deps, c.req.param("id"))))
     .get("/:id/results/:result", async (c) => jsonAnswer(c, await records.showToolResult(deps, c.req.param("id"), c.req.param("result"))))
@@ -91,8 +123,10 @@ export function sessionRoutes(deps: AdminDeps) {
 export function deliveryRoutes(deps: AdminDeps) {
   const status = z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional();
   const list = z.strictObject({ ...page(deps.clock), status, channel: text });
+  const bulk = z.strictObject({ ...retried(deps.clock), status: z.enum(RETRIED_DELIVERIES).optional(), channel: text });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await records.listDeliveries(deps, c.req.valid("query"))))
+    .post("/retry", jsonBody(bulk), (c) => answerLines(c, retryDeliveries(deps, checkChoice(c.req.valid("json")))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showDelivery(deps, c.req.param("id"))))
     .post("/:id/retry", async (c) => jsonAnswer(c, await records.retryDelivery(deps, c.req.param("id"))));
 }

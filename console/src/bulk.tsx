@@ -1,0 +1,155 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { AskError, askLines } from "./api.ts";
+import { Button, Status } from "./ui/basic.tsx";
+import { Dialog } from "./ui/dialog.tsx";
+import { number, plural, visibleText } from "./ui/format.ts";
+import "./bulk.css";
+
+/** One line of what a preview or the work itself says: for one event, run or delivery. */
+export interface BulkResult {
+  id: string;
+  ok: boolean;
+  /** Its state, or for a preview what it would be. */
+  status: string;
+  text: string;
+}
+
+/** What is done with many, and how its lines are read. */
+export interface BulkWork<Line> {
+  title: string;
+  /** What is chosen, in words: the filters. */
+  what: ComponentChildren;
+  /** The route: `POST` with a body that has `dryRun` answers a line for each. */
+  path: string;
+  body: Readonly<Record<string, unknown>>;
+  /** The word on the button, such as `Retry`. */
+  action: string;
+  /** What has been done with each, such as `retried`. */
+  done: string;
+  one: string;
+  many: string;
+  /** How many there are, of the first line. */
+  readTotal(line: Line): { total: number; note: string | null } | undefined;
+  readResult(line: Line): BulkResult | undefined;
+  /** What is done after the preview: the body that names what was previewed. */
+  chosen(previewed: readonly BulkResult[]): Readonly<Record<string, unknown>>;
+}
+
+/** At most so many at once: the rest is left for the next time. */
+export const MOST = 1000;
+const SHOWN = 200;
+const DRAWN_EVERY_MS = 100;
+
+interface Progress {
+  phase: "looking" | "previewed" | "working" | "stopped" | "done";
+  total: number;
+  note: string | null;
+  results: readonly BulkResult[];
+  error: string | null;
+}
+
+const BEGIN: Progress = { phase: "looking", total: 0, note: null, results: [], error: null };
+
+/** Runs the preview at once, then the work when it is asked for; both can be stopped. */
+function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): void; stop(): void } {
+  const [progress, setProgress] = useState<Progress>(BEGIN);
+  const abort = useRef<AbortController | null>(null);
+  const follow = async (dryRun: boolean, body: Readonly<Record<string, unknown>>): Promise<void> => {
+    const own = new AbortController();
+    abort.current = own;
+    setProgress({ ...BEGIN, phase: dryRun ? "looking" : "working" });
+    const results: BulkResult[] = [];
+    let drawn = 0;
+    try {
+      for await (const line of askLines<Line>(work.path, { method: "POST", body: { ...body, dryRun }, signal: own.signal })) {
+        const total = work.readTotal(line);
+        const result = work.readResult(line);
+        if (result) results.push(result);
+        const now = Date.now();
+        // A thousand answers a second are drawn a few times only.
+        if (!total && now - drawn < DRAWN_EVERY_MS) continue;
+        drawn = now;
+        setProgress((before) => ({ ...before, ...total, results: [...results] }));
+      }
+      setProgress((before) => ({ ...before, results, phase: dryRun ? "previewed" : "done" }));
+    } catch (error) {
+      if (own.signal.aborted) return setProgress((before) => ({ ...before, results, phase: "stopped" }));
+      const message = error instanceof AskError ? error.message : String(error);
+      setProgress((before) => ({ ...before, results, phase: "stopped", error: message }));
+    }
+  };
+  useEffect(() => {
+    void follow(true, "ids" in work.body ? work.body : { ...work.body, limit: MOST });
+    return () => abort.current?.abort();
+  }, []);
+  const able = progress.results.filter(({ ok }) => ok);
+  return { progress, start: () => void follow(false, work.chosen(able)), stop: () => abort.current?.abort() };
+}
+
+const countGood = ({ results }: Progress): number => results.filter(({ ok }) => ok).length;
+
+/** What the preview found, or how far the work has come. */
+function sentence<Line>(progress: Progress, { one, many, action, done: past }: BulkWork<Line>): string {
+  const { phase, total, results } = progress;
+  const good = countGood(progress);
+  const rest = results.length - good;
+  const verb = action.toLowerCase();
+  if (phase === "looking") return `Looking what would happen: ${number(results.length)} of ${plural(total, one, many)}.`;
+  if (phase === "previewed") {
+    if (total === 0) return `There are no ${many} like that.`;
+    return `${plural(good, one, many)} would be ${past}.${rest > 0 ? ` ${number(rest)} cannot be: the reason stands with each.` : ""}`;
+  }
+  const done = `${number(good)} of ${plural(total, one, many)} ${past}${rest > 0 ? `, ${number(rest)} failed` : ""}`;
+  if (phase === "working") return `${done}.`;
+  return phase === "done" ? `${done}.` : `Stopped: ${done}. What was not reached stays as it was; ${verb} again to go on.`;
+}
+
+function Results({ results }: { results: readonly BulkResult[] }) {
+  return (
+    <ul class="bulk-results">
+      {results.slice(0, SHOWN).map(({ id, ok, status, text }) => (
+        <li key={id}>
+          <Status word={status} {...(ok ? {} : { tone: "bad" as const })} />
+          <span class="mono quiet" title={id}>
+            …{id.slice(-8)}
+          </span>
+          <span>{visibleText(text)}</span>
+        </li>
+      ))}
+      {results.length > SHOWN ? <li class="quiet">and {number(results.length - SHOWN)} more</li> : null}
+    </ul>
+  );
+}
+
+/**
+ * Does something with many after a preview of what would happen to each. It does what the preview has shown: what came in
+ * since is left out.
+ */
+export function BulkDialog<Line>({ work, onClose }: { work: BulkWork<Line>; onClose(): void }) {
+  const { progress, start, stop } = useBulk(work);
+  const { phase, total, note, results, error } = progress;
+  const good = countGood(progress);
+  const isActive = phase === "looking" || phase === "working";
+  return (
+    <Dialog title={work.title} onClose={onClose} wide>
+      <div class="body bulk">
+        <p class="quiet">{work.what}</p>
+        <p role="status">{sentence(progress, work)}</p>
+        {note ? <p class="warn">{note}</p> : null}
+        {total === MOST && phase === "previewed" ? <p class="quiet">These are the newest {number(MOST)}; do the rest afterwards.</p> : null}
+        {error ? <p class="bad">{error}</p> : null}
+        {isActive ? <progress aria-label={work.title} max={Math.max(1, total)} value={results.length} /> : null}
+        <Results results={results} />
+      </div>
+      <footer>
+        {isActive ? <Button onClick={stop}>Stop</Button> : <Button onClick={onClose}>Close</Button>}
+        {phase === "previewed" || phase === "looking" ? (
+          <Button kind="primary" disabled={phase === "looking" || good === 0} onClick={start}>
+            {work.action} {good > 0 ? plural(good, work.one, work.many) : ""}
+          </Button>
+        ) : null}
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,78 @@
+import type { ApprovalView } from "../../../../src/admin/approvals.ts";
+import { Listing } from "../../listing.tsx";
+import { usePaged } from "../../paged.ts";
+import { filter, go, href, place } from "../../router.ts";
+import { Button, Status, Time } from "../../ui/basic.tsx";
+import { Select } from "../../ui/fields.tsx";
+import { visibleText } from "../../ui/format.ts";
+import { Empty } from "../../ui/states.tsx";
+import type { Column } from "../../ui/table.tsx";
+import { Detail } from "./detail.tsx";
+import { Rules } from "./rules.tsx";
+import "./style.css";
+
+const SHOWN = [
+  ["", "Waiting"],
+  ["decided", "Decided"],
+  ["all", "All"],
+] as const;
+
+const COLUMNS: readonly Column<ApprovalView>[] = [
+  { head: "Asked", cell: ({ askedAt }) => <Time iso={askedAt} /> },
+  { head: "Code", cell: ({ code }) => <b class="mono">{code}</b> },
+  { head: "Tool", cell: ({ tool }) => <span class="mono">{tool}</span> },
+  { head: "Why", cell: ({ why }) => <span title={why}>{visibleText(why)}</span>, grow: true },
+  { head: "Agent", cell: ({ agentId }) => agentId, minor: true },
+  {
+    head: "State",
+    cell: ({ decision }) =>
+      decision ? <Status word={decision.verdict} tone={decision.verdict === "approve" ? "good" : "warn"} /> : <Status word="waiting" />,
+  },
+  { head: "Until", cell: ({ decision, expiresAt }) => (decision ? <span class="quiet">–</span> : <Time iso={expiresAt} />), minor: true },
+];
+
+/** The rules in place of the list. */
+function RulesPage() {
+  return (
+    <>
+      <header class="page-head">
+        <h1>Approvals</h1>
+        <span class="quiet">rules that “Always approve” has saved</span>
+        <div class="actions">
+          <Button onClick={() => go(href("approvals"))}>Back to the calls</Button>
+        </div>
+      </header>
+      <Rules />
+    </>
+  );
+}
+
+function Calls() {
+  const { show = "", run } = place.value.query;
+  const state = show === "" ? "open" : show === "all" ? undefined : show;
+  const paged = usePaged<ApprovalView>("/approvals", { state, runId: run }, { member: "approvals", rowId: ({ id }) => id });
+  return (
+    <Listing
+      page="approvals"
+      title="Approvals"
+      paged={paged}
+      columns={COLUMNS}
+      rowId={({ id }) => id}
+      at={({ askedAt }) => askedAt}
+      filters={<Select label="Show" value={show} options={SHOWN} onChange={(chosen) => filter({ show: chosen })} />}
+      actions={<Button onClick={() => go(href("approvals", "", { show: "rules" }))}>Rules</Button>}
+      detail={(id) => <Detail key={id} id={id} decided={paged.resource.reload} />}
+      empty={
+        show === "" ? (
+          <Empty command="rouse approvals list --all">No call waits for approval. Those that were decided about:</Empty>
+        ) : (
+          <Empty>No call has been decided about yet.</Empty>
+        )
+      }
+    />
+  );
+}
+
+export function Page() {
+  return place.value.query["show"] === "rules" ? <RulesPage /> : <Calls />;
+}

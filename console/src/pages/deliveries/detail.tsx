@@ -1,0 +1,96 @@
+import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
+import { ask } from "../../api.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { filter, href } from "../../router.ts";
+import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
+import { confirmed } from "../../ui/dialog.tsx";
+import { plural, visibleText } from "../../ui/format.ts";
+import { Loaded } from "../../ui/states.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+
+/** Sends again what did not arrive, after a question: what is unknown may have arrived. */
+function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): void }) {
+  const { id, status, chunks, sentChunks } = delivery;
+  const [retry, busy] = useAction(async () => {
+    const left = plural(chunks - sentChunks, "message");
+    const text =
+      status === "unknown"
+        ? `The channel could not say whether it has the message: it may arrive twice. ${left} to send.`
+        : `${left} to send.`;
+    if (!(await confirmed("Send it again?", text, "Retry"))) return;
+    const answer = await ask<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}/retry`, { method: "POST" });
+    toast(`The delivery is ${answer.delivery.status} now.`);
+    retried();
+  }, toastError);
+  if (status !== "failed" && status !== "unknown") return null;
+  return (
+    <div class="actions">
+      <Button busy={busy} onClick={retry}>
+        Retry
+      </Button>
+    </div>
+  );
+}
+
+function About({ delivery }: { delivery: DeliveryDetail }) {
+  const { error, messageIds, nextAt, endedAt, approvalId } = delivery;
+  return (
+    <Facts
+      pairs={[
+        ["error", error ? <span class="bad">{`${error.code}: ${visibleText(error.message)}`}</span> : null],
+        [
+          "channel",
+          <button type="button" class="deliveries-link" title="Only this channel" onClick={() => filter({ channel: delivery.channel })}>
+            {delivery.channel}
+          </button>,
+        ],
+        ["to", delivery.to === null ? null : visibleText(delivery.to)],
+        ["thread", delivery.thread === null ? null : visibleText(delivery.thread)],
+        ["run", <Id id={delivery.runId} to={href("runs", delivery.runId)} />],
+        ["approval", approvalId === null ? null : <Id id={approvalId} to={href("approvals", approvalId)} />],
+        ["sent", `${delivery.sentChunks} of ${delivery.chunks}`],
+        ["tries", delivery.attempts],
+        ["message ids", messageIds.length === 0 ? null : <span class="mono">{visibleText(messageIds.join(", "))}</span>],
+        ["created", <Time iso={delivery.createdAt} />],
+        ["next try", nextAt === null ? null : <Time iso={nextAt} />],
+        ["ended", endedAt === null ? null : <Time iso={endedAt} />],
+      ]}
+    />
+  );
+}
+
+/** A delivery with its messages, and which of them are sent. */
+export function Detail({ id, retried }: { id: string; retried(): void }) {
+  const resource = useResource<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}`, { live: true });
+  return (
+    <Loaded resource={resource}>
+      {({ delivery }) => (
+        <>
+          <header class="deliveries-head">
+            <h2>Delivery</h2>
+            <Status word={delivery.status} />
+            <Id id={delivery.id} />
+            <Retry
+              delivery={delivery}
+              retried={() => {
+                resource.reload();
+                retried();
+              }}
+            />
+          </header>
+          <About delivery={delivery} />
+          <Section title="Messages">
+            <ol class="deliveries-messages">
+              {delivery.texts.map((text, index) => (
+                <li key={index}>
+                  <Status word={index < delivery.sentChunks ? "sent" : "not sent"} tone={index < delivery.sentChunks ? "good" : "warn"} />
+                  <pre class="code">{visibleText(text)}</pre>
+                </li>
+              ))}
+            </ol>
+          </Section>
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,62 @@
+import type { SessionView } from "../../../../src/admin/views.ts";
+import { Listing } from "../../listing.tsx";
+import { usePaged } from "../../paged.ts";
+import { filter, place } from "../../router.ts";
+import { sessionName } from "../../session-name.ts";
+import { Time } from "../../ui/basic.tsx";
+import { Search, Select } from "../../ui/fields.tsx";
+import { number, visibleText } from "../../ui/format.ts";
+import { Empty } from "../../ui/states.tsx";
+import type { Column } from "../../ui/table.tsx";
+import { Detail } from "./detail.tsx";
+import "./style.css";
+
+const ORIGINS = ["", "main", "hook", "api", "channel"];
+
+const COLUMNS: readonly Column<SessionView>[] = [
+  { head: "Last used", cell: ({ lastUsedAt }) => <Time iso={lastUsedAt} /> },
+  { head: "Key", cell: ({ key }) => visibleText(key), grow: true },
+  { head: "Agent", cell: ({ agentId }) => agentId },
+  { head: "Origin", cell: ({ origin }) => origin, minor: true },
+  { head: "Path", cell: ({ path }) => path ?? <span class="quiet">–</span>, minor: true },
+  { head: "Credential", cell: ({ credential }) => credential ?? <span class="quiet">–</span>, minor: true },
+  { head: "Turns", cell: ({ turns }) => number(turns), numeric: true },
+];
+
+/** Whether a session has this text in what names it. */
+const hasText = ({ key, agentId, path, credential }: SessionView, text: string): boolean =>
+  [key, agentId, path, credential].some((word) => word?.toLowerCase().includes(text));
+
+export function Page() {
+  const { origin = "", agent, since, q = "" } = place.value.query;
+  const text = q.trim().toLowerCase();
+  const paged = usePaged<SessionView>(
+    "/sessions",
+    { origin, agent, since },
+    { member: "sessions", rowId: sessionName, matches: text === "" ? undefined : (session) => hasText(session, text) },
+  );
+  return (
+    <Listing<SessionView>
+      page="sessions"
+      title="Sessions"
+      paged={paged}
+      columns={COLUMNS}
+      rowId={sessionName}
+      at={({ lastUsedAt }) => lastUsedAt}
+      filters={
+        <>
+          <Select label="Origin" value={origin} options={ORIGINS} onChange={(chosen) => filter({ origin: chosen })} />
+          <Search label="Search sessions" placeholder="Key, agent, path" value={q} onSearch={(words) => filter({ q: words })} />
+        </>
+      }
+      detail={(name) => <Detail key={name} name={name} changed={paged.resource.reload} />}
+      empty={
+        origin || text || since || agent ? (
+          <Empty>No session like that.</Empty>
+        ) : (
+          <Empty command="rouse chat">No session yet. The first turn of a hook, a channel or a chat makes one:</Empty>
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,107 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { DeliveryChange } from "../../src/store/types.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { silent } from "../store/home.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+import { shoot } from "./shots.ts";
+
+describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+
+  /** Sends a hook and waits until its reply is delivered. */
+  async function delivered(message: string): Promise<{ id: string; runId: string }> {
+    const { runId } = (await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat" })).body;
+    const id = await world.until(async () => {
+      const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
+      return run.delivery === "delivered" && (run.deliveryId as string);
+    });
+    return { id, runId };
+  }
+  async function change(id: string, delivery: DeliveryChange): Promise<void> {
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    await store.commit((tx) => tx.update("delivery", id, delivery));
+    await store.close();
+  }
+  const status = async (id: string): Promise<string> => (await world.admin(`/admin/v1/deliveries/${id}`)).body.delivery.status;
+  const fail = (id: string): Promise<void> =>
+    change(id, {
+      status: "failed",
+      nextChunk: 1,
+      chunks: ["first part", "second part"],
+      error: { code: "not_delivered", message: "the room is gone" },
+    });
+  const detail = () => page.locator(".detail");
+  const show = async (hash: string, words: string): Promise<void> => {
+    await page.goto(`${world.url}/console${hash}`);
+    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
+  };
+
+  beforeAll(async () => {
+    world = await createWorld({});
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  it("says of an empty list what would be in it", async () => {
+    await show("#/deliveries", "Nothing was delivered yet.");
+    expect(problems).toEqual([]);
+  });
+
+  it("lists deliveries with their run, and shows which messages are sent", async () => {
+    const { id, runId } = await delivered("Hello");
+    await show("#/deliveries", "delivered");
+    await page.getByRole("row", { name: /delivered/ }).click();
+    await detail().getByText("1 of 1").waitFor();
+    expect(await detail().locator(`a[href="#/runs/${runId}"]`).count()).toBe(1);
+    await fail(id);
+    await show("#/deliveries?status=failed", "the room is gone");
+    await page.getByRole("row", { name: /the room is gone/ }).click();
+    await detail().getByText("second part").waitFor();
+    expect((await detail().innerText()).replaceAll(/\s+/g, " ")).toMatch(
+      /error not_delivered: the room is gone .* sent 1 of 2 .*✓ sent first part ● not sent second part/,
+    );
+    expect(await page.locator("main").innerText()).not.toMatch(/\[object |undefined|NaN/);
+    await shoot(page, "deliveries-failed");
+    expect(problems).toEqual([]);
+  });
+
+  it("sends one again from the first message that was not sent, after a question", async () => {
+    const id = (await world.admin("/admin/v1/deliveries?status=failed")).body.deliveries[0].id as string;
+    await show(`#/deliveries/${id}`, "second part");
+    await detail().getByRole("button", { name: "Retry" }).click();
+    await page.getByRole("dialog").getByText("1 message to send.").waitFor();
+    expect(await status(id)).toBe("failed");
+    await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+    await world.until(async () => (await status(id)) === "delivered");
+    expect(world.printed.join("")).toContain("second part");
+    expect(world.printed.join("")).not.toContain("first part");
+    await detail().getByText("delivered").first().waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("sends many again after a preview", async () => {
+    const ids = [(await delivered("One")).id, (await delivered("Two")).id];
+    for (const id of ids) await fail(id);
+    await show("#/deliveries?status=failed", "the room is gone");
+    await page.getByRole("button", { name: "Retry many…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("2 deliveries would be retried.").waitFor();
+    expect(await dialog.innerText()).toContain("sends one message to console");
+    await dialog.getByRole("button", { name: "Retry 2 deliveries" }).click();
+    await dialog.getByText("2 of 2 deliveries retried.").waitFor();
+    for (const id of ids) await world.until(async () => (await status(id)) === "delivered");
+    expect(problems).toEqual([]);
+  });
+});

@@ -1,0 +1,245 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { RunChange, RunRecord } from "../../src/store/types.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { event_, runAction } from "../http/admin-world.ts";
+import { actIn } from "../store/acted.ts";
+import { silent } from "../store/home.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+import { shoot } from "./shots.ts";
+
+describe.skipIf(NO_BROWSER)("the runs in the console", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+
+  /** Sends a hook and waits until its run has ended. */
+  async function ran(message: string, sessionKey: string, name: string): Promise<{ runId: string; eventId: string }> {
+    const { body } = await world.post("/hooks/agent", { message, sessionKey, name, wakeMode: "next-heartbeat" });
+    await world.until(async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded");
+    return body;
+  }
+  async function change(id: string, run: RunChange): Promise<void> {
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    await store.commit((tx) => tx.update("run", id, run));
+    await store.close();
+  }
+  const detail = () => page.locator(".detail");
+  const text = async (): Promise<string> => (await detail().innerText()).replaceAll(/\s+/g, " ");
+  const show = async (hash: string, words: string): Promise<void> => {
+    await page.goto(`${world.url}/console${hash}`);
+    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
+  };
+
+  beforeAll(async () => {
+    world = await createWorld({});
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  beforeEach(() => {
+    problems.length = 0;
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  it("says with a line to paste that there is no run yet", async () => {
+    await show("#/runs", "No run yet");
+    expect(await page.locator(".empty .command").innerText()).toContain("rouse hooks send");
+    expect(problems).toEqual([]);
+  });
+
+  it("lists runs, filters them in the address, and shows one beside the list with the keys alone", async () => {
+    const { runId, eventId } = await ran("An order of 240", "hook:shop:7", "Shop");
+    const other = await ran("A note", "hook:notes", "Notes");
+    await show("#/runs", "Shop");
+    await page.keyboard.press("j");
+    await detail().getByText("A note", { exact: true }).waitFor();
+    expect(page.url()).toContain(other.runId);
+    await page.keyboard.press("j");
+    await detail().getByText("An order of 240").first().waitFor();
+    expect(page.url()).toContain(runId);
+    expect(await text()).not.toMatch(/\[object |undefined|NaN/);
+    await page.keyboard.press("Escape");
+    await detail().waitFor({ state: "detached" });
+    await show(`#/runs?session=hook:shop:7`, "Shop");
+    expect(await page.getByRole("row", { name: /Notes/ }).count()).toBe(0);
+    await page.getByRole("button", { name: "session hook:shop:7" }).click();
+    await page.getByRole("row", { name: /Notes/ }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("notes");
+    await page.getByRole("row", { name: /Shop/ }).waitFor({ state: "detached" });
+    expect(page.url()).toContain("q=notes");
+    await show(`#/runs/${runId}?event=${eventId}`, "An order of 240");
+    expect(await detail().locator("mark").first().innerText()).toContain("An order of 240");
+    for (const [kind, to] of [
+      ["event", `#/events/${eventId}`],
+      ["session", "#/sessions/"],
+      ["delivery", "#/deliveries/"],
+    ] as const)
+      expect([kind, await detail().locator(`a[href^="${to}"]`).count()]).not.toEqual([kind, 0]);
+    expect(problems).toEqual([]);
+  });
+
+  it("shows what a hook said as text, whatever it holds", async () => {
+    const markup = "<img src=x onerror='broken=1'><script>broken=1</script>";
+    const { runId } = await ran(markup, "hook:markup", markup);
+    await show(`#/runs/${runId}`, "What the agent was given");
+    expect(await detail().locator("mark").first().innerText()).toBe(markup);
+    expect(await page.locator("main img, main script").count()).toBe(0);
+    expect(await page.evaluate(() => "broken" in globalThis)).toBe(false);
+    expect(problems).toEqual([]);
+  });
+
+  it("says why a run waits, and until when, and cancels it", async () => {
+    const { runId: held } = await ran("Hold it", "hook:held", "Held");
+    const until = Date.now() + 3_600_000;
+    const reasons: [NonNullable<RunRecord["parked"]>, RegExp][] = [
+      [{ scope: "mapping:shop", limit: "runsPerHour", until }, /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/],
+      [{ reason: "provider", of: "acme/large", until }, /waits for the model acme\/large, which is tried again in (?:60 min|1 h)/],
+    ];
+    for (const [parked, words] of reasons) {
+      await change(held, { status: "parked", parked, endedAt: null });
+      await show("#/approvals", "No call waits");
+      await show(`#/runs/${held}`, "waits for");
+      expect(await text()).toMatch(words);
+    }
+    await shoot(page, "runs-parked");
+    await detail().getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await page.getByText("The run is cancelled now.").waitFor();
+    expect((await world.get(`/hooks/runs/${held}`)).body.run.status).toBe("cancelled");
+    await detail().getByRole("button", { name: "Retry" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+    await world.until(async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded");
+    await detail().getByText("succeeded").first().waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("shows the steps of a run: calls, attempts, approvals, and a cut result in full where it is asked for", async () => {
+    const { runId: acted } = await ran("Refund the order", "hook:bank", "Bank");
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    await actIn(store, acted);
+    await store.close();
+    await show(`#/runs/${acted}`, "Step 2");
+    const section = async (label: string) => (await page.getByRole("region", { name: label }).innerText()).replaceAll(/\s+/g, " ");
+    const first = await section("Step 1");
+    for (const words of [
+      "acme/large answered instead of acme/small",
+      "1.2 s",
+      "1,200 in, 800 of them cached, 30 out, 10 of them reasoning",
+      "acme/small: rate_limited: slow down (429 too_fast); tried again after 2.0 s",
+      "acme/small: provider_unavailable: no answer",
+      "I look at the order.",
+    ])
+      expect(first).toContain(words);
+    // Calls are folded: a line each, with the arguments in short.
+    expect(first).not.toContain("two cups");
+    expect(first).toContain('{"order":7');
+    for (const tool of ["shop.read", "bank.refund", "mail.send"])
+      await page.getByRole("region", { name: "Step 1" }).getByRole("button", { name: tool }).click();
+    expect(await section(`Call ${acted}.0.0`)).toMatch(
+      /shop.read ✓ done 320 ms Arguments .*a <b>bold<\/b> note.* Result order 7: two cups image\/png cups.png \(6 B\) Cut/,
+    );
+    expect(await section(`Call ${acted}.0.1`)).toMatch(
+      /bank.refund ● denied .*Approval 7f3: the rule "bank.\*" names the tool, .*deny by console:ann, .*: too much/,
+    );
+    expect(await section(`Call ${acted}.0.2`)).toMatch(/Error the mailbox is full/);
+    expect(await section("Step 2")).toMatch(/bank.refund ● waiting .*Approval 8a1.*open until/);
+    const whole = await text();
+    expect(whole).toMatch(/Bank ● waiting .*waits for a person, until .* waits since/);
+    expect(whole).not.toMatch(/\[object |undefined|NaN/);
+    await shoot(page, "runs-steps");
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByText("a saucer the end").waitFor();
+    await show("#/runs", "Bank");
+    await page.getByLabel("Status").selectOption("waiting");
+    await page.getByRole("row", { name: /Bank/ }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("finds a word in arguments and results, opens the call that has it, and leaves the other steps out", async () => {
+    await show("#/runs?status=waiting", "Bank");
+    await page.getByRole("row", { name: /Bank/ }).click();
+    await page.getByLabel("Search in the steps").fill("saucer");
+    await page
+      .getByText("No step has")
+      .or(page.getByRole("region", { name: "Step 1" }))
+      .first()
+      .waitFor();
+    await page.getByLabel("Search in the steps").fill("two cups");
+    await page.getByRole("region", { name: "Step 2" }).waitFor({ state: "detached" });
+    expect(await page.getByRole("region", { name: "Step 1" }).innerText()).toContain("order 7: two cups");
+    expect(problems).toEqual([]);
+  });
+
+  it("follows a run while it is under way", async () => {
+    const { runId } = await ran("Watch me", "hook:live", "Watched");
+    await change(runId, { status: "running", endedAt: null });
+    await show(`#/runs/${runId}`, "Running");
+    await change(runId, { status: "failed", endedAt: Date.now(), error: { code: "provider_error", message: "it said no" } });
+    await detail().getByText("provider_error: it said no").first().waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("retries many after a preview, and only what the preview has shown", async () => {
+    const failed: string[] = [];
+    for (const n of [1, 2]) {
+      const { runId } = await ran(`Fail ${n}`, `hook:bulk:${n}`, `Bulk ${n}`);
+      await change(runId, { status: "failed", error: { code: "provider_error", message: "out of order" } });
+      failed.push(runId);
+    }
+    await show("#/runs?status=failed&q=out+of+order", "Bulk 2");
+    await page.getByRole("button", { name: "Retry many…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("2 runs would be retried.").waitFor();
+    // The oldest first, so that runs of one session keep their order.
+    expect(await dialog.innerText()).toMatch(/starts again from its beginning, in the session hook:bulk:1[^]*hook:bulk:2/);
+    await shoot(page, "runs-bulk");
+    // What fails after the preview is not part of it.
+    const { runId: late } = await ran("Fail late", "hook:bulk:3", "Late");
+    await change(late, { status: "failed", error: { code: "provider_error", message: "out of order" } });
+    expect((await world.get(`/hooks/runs/${failed[0]}`)).body.run.status).toBe("failed");
+    await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
+    await dialog.getByText("2 of 2 runs retried.").waitFor();
+    for (const id of failed) await world.until(async () => (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded");
+    expect((await world.get(`/hooks/runs/${late}`)).body.run.status).toBe("failed");
+    await dialog.getByRole("button", { name: "Close" }).last().click();
+    expect(problems).toEqual([]);
+  });
+
+  it("stops where it is asked to: what was not reached stays as it was", async () => {
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const actions = Array.from({ length: 900 }, (_, n) => runAction(`hook:stop:${n}`));
+    await store.accept(event_("stop", { outcome: "accepted", actions }));
+    await store.commit((tx) => actions.forEach(({ runId }) => tx.update("run", runId, { status: "cancelled", endedAt: Date.now() })));
+    await store.close();
+    await show("#/runs?status=cancelled", "cancelled");
+    await page.getByRole("button", { name: "Retry many…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Retry 900 runs" }).click();
+    await dialog.getByRole("button", { name: "Stop" }).click();
+    await dialog.getByText(/^Stopped: \d+ of 900 runs retried/).waitFor();
+    const counted = async (): Promise<number> => (await world.admin("/admin/v1/status")).body.status.counts["runs.cancelled"] as number;
+    const left = await counted();
+    expect(left).toBeGreaterThan(0);
+    await dialog.getByRole("button", { name: "Close" }).last().click();
+    await page
+      .getByRole("row", { name: /cancelled/ })
+      .first()
+      .waitFor();
+    expect(await counted()).toBe(left);
+    expect(problems).toEqual([]);
+  });
+
+  it("says of a run that is not kept that it may have been deleted", async () => {
+    await show("#/runs/run_none", "there is no run with this id");
+    expect(await page.locator("main").innerText()).toContain("It may have been deleted");
+  });
+});

@@ -1,0 +1,99 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+import { shoot } from "./shots.ts";
+
+describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  const runs: string[] = [];
+
+  beforeAll(async () => {
+    const mapping = {
+      id: "orders",
+      match: { path: "orders" },
+      sessionKey: "hook:order:{{id}}",
+      messageTemplate: "Order {{id}} of {{who}}",
+      wakeMode: "next-heartbeat",
+    };
+    world = await createWorld({ config: { hooks: { mappings: [mapping] } } });
+    for (const message of ["An order of 240", "And another one"]) {
+      const { runId } = (await world.post("/hooks/agent", { message, sessionKey: "hook:shop:7", wakeMode: "next-heartbeat" })).body;
+      await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+      runs.push(runId);
+    }
+    const { runId } = (await world.post("/hooks/orders", { id: 7, who: "<b>Ann</b>\u202e" })).body;
+    await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
+    await world.post("/hooks/wake", { text: "remember the milk", mode: "next-heartbeat" });
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  const detail = () => page.locator(".detail");
+  const show = async (hash: string, words: string): Promise<void> => {
+    await page.goto(`${world.url}/console${hash}`);
+    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
+  };
+
+  it("shows the turns of a session as text, each message under the run that it belongs to", async () => {
+    await show("#/sessions/main/hook/hook:shop:7", "And another one");
+    const text = await detail().innerText();
+    expect(text.indexOf("An order of 240")).toBeLessThan(text.indexOf("And another one"));
+    for (const id of runs) expect(await detail().locator(`a[href="#/runs/${id}"]`).count()).toBeGreaterThan(0);
+    expect(text).not.toMatch(/\[object |undefined/);
+    await shoot(page, "sessions-hook");
+    await detail().getByRole("link", { name: "runs of this session" }).click();
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    expect(page.url()).toContain("session=hook%3Ashop%3A7");
+    expect(problems).toEqual([]);
+  });
+
+  it("lists sessions with the path and the credential that they belong to, and marks what came from outside", async () => {
+    await show("#/sessions?origin=hook", "hook:order:7");
+    await page.getByRole("row", { name: /hook:order:7/ }).click();
+    await detail().getByText("credential").waitFor();
+    const marks = await detail().locator("mark").allInnerTexts();
+    expect(marks).toContain("<b>Ann</b>\\u202e");
+    expect(await detail().locator("b").count()).toBe(0);
+    await page.getByLabel("Search sessions").fill("shop");
+    await page
+      .locator(".list")
+      .getByRole("row", { name: /hook:order:7/ })
+      .waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /hook:shop:7/ }).waitFor();
+    await show("#/sessions?origin=api", "No session like that.");
+    expect(problems).toEqual([]);
+  });
+
+  it("shows what waits for a heartbeat of the main session, and does not offer to delete it", async () => {
+    await show("#/sessions/main/main/main", "remember the milk");
+    expect(await page.getByRole("region", { name: "Waiting for a heartbeat" }).innerText()).toContain("remember the milk");
+    expect(await detail().getByRole("button", { name: "Delete the session" }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  it("deletes the history, and then the session", async () => {
+    await show("#/sessions/main/hook/hook:shop:7", "And another one");
+    await detail().getByRole("button", { name: "Delete the history" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    expect(await detail().innerText()).toContain("And another one");
+    await detail().getByRole("button", { name: "Delete the history" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete the history" }).click();
+    await detail().getByText("It has no history").waitFor();
+    const list = async () => (await world.admin("/admin/v1/sessions")).body.sessions.map(({ key }: { key: string }) => key) as string[];
+    expect(await list()).toContain("hook:shop:7");
+    await detail().getByRole("button", { name: "Delete the session" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete the session" }).click();
+    await detail().waitFor({ state: "detached" });
+    expect(await list()).not.toContain("hook:shop:7");
+    expect(problems).toEqual([]);
+  });
+});
