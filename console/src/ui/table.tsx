@@ -63,8 +63,8 @@ function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number):
   return count <= DRAWN_WHOLE ? { from: 0, to: count } : { from: Math.min(range.from, count), to: Math.min(range.to, count) };
 }
 
-/** Calls `onEnd` when the element after the last row comes into sight. */
-function useEnd(end: RefObject<HTMLElement | null>, onEnd: (() => void) | undefined): void {
+/** Calls `onEnd` when the element after the last row comes into sight, or is still in sight after rows were added. */
+function useEnd(end: RefObject<HTMLElement | null>, count: number, onEnd: (() => void) | undefined): void {
   const called = useRef(onEnd);
   called.current = onEnd;
   useEffect(() => {
@@ -72,7 +72,7 @@ function useEnd(end: RefObject<HTMLElement | null>, onEnd: (() => void) | undefi
     const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && called.current?.(), { rootMargin: "400px" });
     observer.observe(end.current);
     return () => observer.disconnect();
-  }, [end]);
+  }, [end, count]);
 }
 
 /** The gap of rows that are not drawn. */
@@ -92,7 +92,7 @@ export function Table<Row>(props: TableProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLDivElement>(null);
   const { from, to } = useVisibleRows(scroller, rows.length);
-  useEnd(end, props.onEnd);
+  useEnd(end, rows.length, props.onEnd);
   const move = (step: number): void => {
     if (!onSelect || rows.length === 0) return;
     const at = rows.findIndex((row) => rowId(row) === selected);
