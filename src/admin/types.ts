@@ -13,6 +13,7 @@ import type { MappingInput } from "../mapping/types.ts";
 import type { PlacedTrace } from "./test-hook.ts";
 import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
+import type { Bookmarks } from "./bookmarks.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
 import type { ConfigRecord, DeliveryRecord, Cluster, EventRecord, Queue, Store } from "../store/types.ts";
 
@@ -96,6 +97,7 @@ export interface AdminDeps {
   reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
   metrics(): Promise<string>;
   keys: ApiKeys;
+  bookmarks: Bookmarks;
   chats: Chats;
   knowledge: LazyKnowledge;
 }

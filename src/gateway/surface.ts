@@ -1,3 +1,4 @@
+import { createBookmarks } from "../admin/bookmarks.ts";
 import { createEarlierRuns } from "../chat/earlier-runs.ts";
 import { createReceipts } from "../runs/read-receipts.ts";
 import { lazy } from "../core/lazy.ts";
@@ -82,6 +83,7 @@ function createAdminDeps(resources: Resources, workers: Workers, intake: Intake,
     reload: reloader.reload,
     metrics: metrics.render,
     keys,
+    bookmarks: createBookmarks({ store, cluster, clock }),
     chats,
     knowledge,
   };
