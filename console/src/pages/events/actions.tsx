@@ -6,7 +6,7 @@ import { Button, copy } from "../../ui/basic.tsx";
 import { confirmed } from "../../ui/dialog.tsx";
 import { useKeys } from "../../ui/keys.ts";
 import { toast, toastError } from "../../ui/toast.tsx";
-import { Compare } from "./compare.tsx";
+import { Compare, CHOOSE } from "./compare.tsx";
 import { MAX_CURL_BODY, renderCurl } from "./curl.ts";
 import { Discard, EditReplay, Freeze } from "./dialogs.tsx";
 import { replay, Replayed } from "./replay.tsx";
@@ -76,7 +76,7 @@ export function Actions({ explanation, onChange }: { explanation: ExplanationVie
         <Button onClick={() => setOpen("freeze")} disabled={noBody} title="Freeze as a test (f)">
           Freeze as a test
         </Button>
-        <Button onClick={() => setCompare("")}>Compare</Button>
+        <Button onClick={() => setCompare(CHOOSE)}>Compare</Button>
         <Button onClick={mark} busy={marking}>
           {bookmark === null ? "☆ Bookmark" : "★ Remove the bookmark"}
         </Button>
@@ -94,7 +94,7 @@ export function Actions({ explanation, onChange }: { explanation: ExplanationVie
       {open === "freeze" ? <Freeze event={event} onClose={close} /> : null}
       {open === "discard" ? <Discard event={event} onClose={close} onChange={onChange} /> : null}
       {comparing ? (
-        <Compare event={event} other={query["compare"] ?? ""} onChoose={setCompare} onClose={() => setCompare(undefined)} />
+        <Compare event={event} other={query["compare"] ?? CHOOSE} onChoose={setCompare} onClose={() => setCompare(undefined)} />
       ) : null}
     </>
   );

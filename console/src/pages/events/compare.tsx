@@ -101,20 +101,23 @@ function Choose({ event, onChoose }: { event: EventInFull; onChoose(id: string):
   );
 }
 
-/** Compares the event with another one, field by field. `other` is empty until one is chosen. */
+/** What the address has in place of the other event until one is chosen. */
+export const CHOOSE = "choose";
+
+/** Compares the event with another one, field by field. */
 export function Compare(props: { event: EventInFull; other: string; onChoose(id: string): void; onClose(): void }) {
   const { event, other } = props;
-  const found = useResource<{ event: EventInFull }>(other === "" ? null : `/events/${encodeURIComponent(other)}`);
+  const found = useResource<{ event: EventInFull }>(other === CHOOSE ? null : `/events/${encodeURIComponent(other)}`);
   return (
     <Dialog title="Compare" onClose={props.onClose} wide>
       <div class="body">
-        {other === "" ? (
+        {other === CHOOSE ? (
           <Choose event={event} onChoose={props.onChoose} />
         ) : (
           <>
             <Loaded resource={found}>{({ event: there }) => <Differences here={event} there={there} />}</Loaded>
             <div class="actions">
-              <Button onClick={() => props.onChoose("")}>Compare with another event</Button>
+              <Button onClick={() => props.onChoose(CHOOSE)}>Compare with another event</Button>
             </div>
           </>
         )}

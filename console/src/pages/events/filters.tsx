@@ -25,7 +25,11 @@ function Written({ name, label, known }: { name: string; label: string; known: r
         value={text}
         onInput={({ currentTarget }) => setText(currentTarget.value)}
         onChange={apply}
-        onKeyDown={({ key }) => key === "Enter" && apply()}
+        onKeyDown={({ key, currentTarget }) => {
+          if (key === "Enter") apply();
+          // The keys of the list work again.
+          if (key === "Enter" || key === "Escape") currentTarget.blur();
+        }}
       />
       <datalist id={`events-known-${name}`}>
         {known.map((one) => (

@@ -7,7 +7,7 @@ import { useKeys } from "../../ui/keys.ts";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Failed, Skeleton } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { eventColumns } from "./columns.tsx";
+import { eventColumns, useEventRowHeight } from "./columns.tsx";
 import { Detail } from "./detail.tsx";
 import { OUTCOMES, PathAndMapping } from "./filters.tsx";
 import { useEventPages, type EventPages } from "./pages.ts";
@@ -76,6 +76,7 @@ function Reach({ pages }: { pages: EventPages }) {
 function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
   const { rows, error, loading } = pages;
   const { id, query } = place.value;
+  const rowHeight = useEventRowHeight();
   if (rows === undefined) return error ? <Failed error={error} retry={pages.reload} /> : loading ? <Skeleton lines={12} /> : null;
   if (rows.length === 0 && pages.searchedTo === null)
     return filtered ? (
@@ -92,6 +93,7 @@ function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
       {rows.length === 0 ? null : (
         <Table
           label="Events"
+          rowHeight={rowHeight}
           rows={rows}
           rowId={(row) => row.id}
           columns={eventColumns({ link: (one) => href("events", one, query) })}

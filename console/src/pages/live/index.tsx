@@ -9,7 +9,7 @@ import { useKeys } from "../../ui/keys.ts";
 import { Split } from "../../ui/split.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { eventColumns } from "../events/columns.tsx";
+import { eventColumns, useEventRowHeight } from "../events/columns.tsx";
 import { Detail } from "../events/detail.tsx";
 import { OUTCOMES, PathAndMapping } from "../events/filters.tsx";
 import type { EventRow } from "../events/types.ts";
@@ -92,6 +92,7 @@ export function Page() {
   const pause = (): void => setPaused(!paused);
   const close = (): void => go(href("live", "", query));
   useKeys({ p: pause, ...(id === "" ? {} : { Escape: close }) });
+  const rowHeight = useEventRowHeight();
   const list =
     live.rows.length === 0 ? (
       <Empty {...(asked === "" ? { command: HOOK } : {})}>
@@ -104,6 +105,7 @@ export function Page() {
     ) : (
       <Table
         label="Live events"
+        rowHeight={rowHeight}
         rows={live.rows}
         rowId={(row) => row.id}
         columns={eventColumns({ link: (one) => href("live", one, query), exact: true })}
