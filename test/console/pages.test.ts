@@ -15,7 +15,6 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
   let page: Page;
   const problems: string[] = [];
   let runId: string;
-  let eventId: string;
 
   beforeAll(async () => {
     world = await createWorld({
@@ -28,7 +27,7 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
       },
     });
     const post = (message: string) => world.post("/hooks/agent", { message, sessionKey: "hook:shop:7", name: "Shop" });
-    ({ runId, eventId } = (await post("An order of 240")).body);
+    ({ runId } = (await post("An order of 240")).body);
     await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
     const second = (await post("And another one")).body.runId as string;
     await world.until(async () => (await world.get(`/hooks/runs/${second}`)).body.run.status === "succeeded");
@@ -60,8 +59,6 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
 
   it.each<[string, () => string, string]>([
     ["overview", () => "#/overview", "accepted"],
-    ["events", () => "#/events", "shadowed"],
-    ["an event", () => `#/events/${eventId}`, "Request"],
     ["runs", () => "#/runs", "Shop"],
     ["a run", () => `#/runs/${runId}`, "An order of 240"],
     ["sessions", () => "#/sessions", "hook:shop:7"],
@@ -134,18 +131,6 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
     expect(text).toContain("An order of 240");
     expect(text).toContain(runId);
     expect(text).not.toMatch(/\[object |undefined/);
-    expect(problems).toEqual([]);
-  });
-
-  it("shows what a mapping in shadow would have done", async () => {
-    await show("#/events", "shadowed");
-    await page
-      .getByRole("row", { name: /shadowed/ })
-      .getByRole("link")
-      .first()
-      .click();
-    await page.getByText("What a mapping in shadow would have done").waitFor();
-    expect(await page.innerText("main")).not.toMatch(/\[object |undefined/);
     expect(problems).toEqual([]);
   });
 });
