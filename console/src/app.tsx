@@ -21,6 +21,7 @@ const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["j, k", "next and previous row of the list"],
   ["e", "edit beside the event"],
   ["f", "freeze the event as a test"],
+  ["p", "pause Live, or go on"],
   ["Ctrl Enter", "evaluate what is in the editor"],
   ["Ctrl S", "open the save dialog"],
   ["Escape, Tab", "leave the editor"],

@@ -6,10 +6,10 @@ import type { Snapshot } from "../intake/types.ts";
 import { MODULE_CHANGED } from "../mapping/transform.ts";
 import { deliveryView, type DeliveryView } from "./delivery-view.ts";
 import { found } from "./operation.ts";
-import { runStatuses, showRun, showSteps } from "./records.ts";
+import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import { testInput, type PlacedTrace, type TestedAction, type TestedHook } from "./test-hook.ts";
 import type { AdminDeps, DecidedBy } from "./types.ts";
-import { eventDetail, iso, runFields, type EventDetail, type RunDetail, type StepView } from "./views.ts";
+import { eventDetail, iso, runFields, type BookmarkView, type EventDetail, type RunDetail, type StepView } from "./views.ts";
 
 /** What one run of an event did. */
 export interface ExplainedRun {
@@ -51,6 +51,8 @@ export interface Explanation extends EventEvaluation {
   drafts: PlacedTrace[];
   /** Its runs, in the order of its actions. Runs that are no longer kept are left out. */
   runs: ExplainedRun[];
+  /** Null if the event has no bookmark. */
+  bookmark: BookmarkView | null;
 }
 
 const by = (name: string | null | undefined): string => (name === null || name === undefined ? "" : ` by ${name}`);
@@ -136,9 +138,13 @@ async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
  * @throws RouseError `not_found`
  */
 export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}): Promise<{ explanation: Explanation }> {
-  const event = found(await deps.store.get("event", id), "there is no event with this id");
+  const event = found(await deps.bookmarks.getEvent(id), "there is no event with this id");
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
-  const [explained, ...runs] = await Promise.all([explainConfigs(deps, event, now), ...kept.map(([runId]) => explainRun(deps, runId))]);
-  return { explanation: { event: eventDetail(event, statuses), ...explained, runs } };
+  const [explained, bookmark, ...runs] = await Promise.all([
+    explainConfigs(deps, event, now),
+    showBookmark(deps, id),
+    ...kept.map(([runId]) => explainRun(deps, runId)),
+  ]);
+  return { explanation: { event: eventDetail(event, statuses), ...explained, runs, bookmark } };
 }

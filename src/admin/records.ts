@@ -5,7 +5,7 @@ import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts"
 import type { ReplayOptions } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { deliveryDetail, deliveryView } from "./delivery-view.ts";
-import { eventDetail, eventView, runDetail, runView, stepView, type RunFacts } from "./views.ts";
+import { bookmarkView, eventDetail, runDetail, runView, stepView, type BookmarkView, type RunFacts } from "./views.ts";
 
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
@@ -21,17 +21,24 @@ export async function runStatuses(store: Store, event: EventRecord): Promise<Map
   return statuses;
 }
 
-/** Lists events, newest first. `failed`: those with a run that failed. */
-export async function listEvents({ store }: AdminDeps, query: PageQuery<Lists["events"]["of"]> & { failed?: boolean | undefined }) {
-  const { failed, ...filters } = query;
-  const { rows, ...page } = await searchPage(store, "events", { ...filters, ...(failed ? { failedRuns: true } : {}) }, byId);
-  return { events: rows.map((event) => eventView(event)), ...page };
+/** @throws RouseError `not_found` */
+export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
+  const event = found(await bookmarks.getEvent(id), "there is no event with this id");
+  return { event: eventDetail(event, await runStatuses(store, event)), bookmark: await showBookmark({ bookmarks }, id) };
 }
 
-/** @throws RouseError `not_found` */
-export async function showEvent({ store }: AdminDeps, id: string) {
-  const event = found(await store.get("event", id), "there is no event with this id");
-  return { event: eventDetail(event, await runStatuses(store, event)) };
+/** The bookmark of an event; null if it has none. */
+export async function showBookmark({ bookmarks }: Pick<AdminDeps, "bookmarks">, id: string): Promise<BookmarkView | null> {
+  const bookmark = await bookmarks.find(id);
+  return bookmark ? bookmarkView(bookmark) : null;
+}
+
+/**
+ * Keeps an event beyond retention until its bookmark is removed.
+ * @throws RouseError `not_found`, or `usage` if there are too many bookmarks.
+ */
+export async function bookmarkEvent({ bookmarks }: AdminDeps, id: string, { note }: { note?: string | undefined }) {
+  return { bookmark: bookmarkView(await bookmarks.add(id, note)) };
 }
 
 /**
@@ -39,7 +46,8 @@ export async function showEvent({ store }: AdminDeps, id: string) {
  * @throws RouseError `not_found` if the event or its body is not there, `usage` if it has no action of that number.
  */
 export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOptions) {
-  return { result: unwrap(await deps.replay(id, options)).result };
+  const recorded = await deps.bookmarks.getEvent(id);
+  return { result: unwrap(await deps.replay(id, { ...options, ...(recorded && { recorded }) })).result };
 }
 
 /**

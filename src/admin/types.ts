@@ -14,6 +14,7 @@ import type { Latencies } from "./watch-views.ts";
 import type { PlacedTrace } from "./test-hook.ts";
 import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
+import type { Bookmarks } from "./bookmarks.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
 import type { ConfigRecord, DeliveryRecord, Cluster, EventRecord, Queue, Store } from "../store/types.ts";
 
@@ -99,6 +100,7 @@ export interface AdminDeps {
   /** How long the newest answers, waits and runs of this gateway took. */
   latencies(): Latencies;
   keys: ApiKeys;
+  bookmarks: Bookmarks;
   chats: Chats;
   knowledge: LazyKnowledge;
 }

@@ -15,11 +15,13 @@ import type {
 import type { WaitState } from "../core/breaker.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 import { requestView } from "./request-view.ts";
+import type { Bookmark } from "./bookmarks.ts";
 import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
+export type BookmarkView = ReturnType<typeof bookmarkView>;
 export type EventDetail = ReturnType<typeof eventDetail>;
 export type RunView = ReturnType<typeof runView>;
 export type RunDetail = ReturnType<typeof runDetail>;
@@ -29,6 +31,9 @@ export type SessionView = ReturnType<typeof unusedSession>;
 
 export const iso = (ms: number): string => new Date(ms).toISOString();
 export const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
+
+/** Renders a bookmark. */
+export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
 
 /** Why an event has its outcome; of a skipped one also why no other mapping took it. */
 function renderReason({ outcome, reason, nearest }: EventRecord): string | null {
@@ -65,7 +70,8 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     actions: event.actions.map((action) => {
       const id = action.kind === "run" ? action.runId : action.systemEventId;
       const status = statuses?.get(id);
-      return { kind: action.kind, id, mapping: action.mapping ?? null, ...(status === undefined ? {} : { status }) };
+      const name = action.kind === "run" ? action.spec.name : null;
+      return { kind: action.kind, id, mapping: action.mapping ?? null, name, ...(status === undefined ? {} : { status }) };
     }),
     /** Null once `hooks.retention` is over. */
     bodyBytes: event.request.body?.byteLength ?? null,

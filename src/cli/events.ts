@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { EventDetail, EventView } from "../admin/views.ts";
+import type { BookmarkView, EventDetail, EventView } from "../admin/views.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
@@ -14,6 +14,8 @@ interface ListOptions extends PageOptions {
   path?: string;
   mapping?: string;
   failed?: boolean;
+  bookmarked?: boolean;
+  search?: string;
 }
 
 /** Returns the reason of an event, or what came of it. */
@@ -25,7 +27,11 @@ function describeOutcome(event: EventView): string {
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "events", options.before));
-    const filters = { ...ownOptions(options), failed: options.failed ? "1" : undefined };
+    const filters = {
+      ...ownOptions(options),
+      failed: options.failed ? "1" : undefined,
+      bookmarked: options.bookmarked ? "1" : undefined,
+    } as const;
     return readListPage(
       io,
       { before, limit: options.limit },
@@ -50,7 +56,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
 const describeHandled = (handled: NonNullable<EventView["handled"]>): string =>
   `${handled.as} ${localTime(handled.at)}: ${handled.as === "discarded" ? handled.reason : handled.eventId}`;
 
-function printEvent(event: EventDetail, io: CliIo): void {
+function printEvent(event: EventDetail, bookmark: BookmarkView | null, io: CliIo): void {
   printFields(io, {
     event: event.id,
     received: localTime(event.receivedAt),
@@ -65,6 +71,7 @@ function printEvent(event: EventDetail, io: CliIo): void {
     "duplicate of": event.duplicateOf,
     "replay of": event.replayOf && `${event.replayOf}${event.edited ? ", with an edited body" : ""}`,
     handled: event.handled && describeHandled(event.handled),
+    bookmarked: bookmark && `${localTime(bookmark.at)}${bookmark.note === null ? "" : `: ${bookmark.note}`}`,
     "came in by": event.credential,
     from: event.address,
     "content type": event.request.contentType,
@@ -84,15 +91,14 @@ function printEvent(event: EventDetail, io: CliIo): void {
 }
 
 /** Returns a recorded event. `id` may be the beginning of an id, or `latest`. */
-export async function fetchEvent(to: GatewayConnection, id: string): Promise<{ event: EventDetail }> {
+export async function fetchEvent(to: GatewayConnection, id: string): Promise<{ event: EventDetail; bookmark: BookmarkView | null }> {
   return read(to.api.events[":id"].$get(withId(await resolveId(to, "events", id))));
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, (to) => fetchEvent(to, id));
   if (options.json) return printJson(io, answer);
-  const { event } = answer;
-  printEvent(event, io);
+  printEvent(answer.event, answer.bookmark, io);
 }
 
 async function discard(id: string, { reason, ...options }: CommonOptions & { reason: string }, io: CliIo): Promise<void> {
@@ -101,6 +107,25 @@ async function discard(id: string, { reason, ...options }: CommonOptions & { rea
   );
   if (options.json) return printJson(io, answer);
   io.out(`${answer.event.id}  discarded\n`);
+}
+
+async function bookmark(id: string, { note, ...options }: CommonOptions & { note?: string }, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, async (to) => {
+    const event = await resolveId(to, "events", id);
+    return { event, ...(await read(to.api.events[":id"].bookmark.$put({ ...withId(event), json: { note } }))) };
+  });
+  if (options.json) return printJson(io, answer);
+  io.out(`${answer.event}  bookmarked: it is kept until the bookmark is removed\n`);
+}
+
+async function unbookmark(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+  const event = await connected(options, io, async (to) => {
+    const whole = await resolveId(to, "events", id);
+    await read(to.api.events[":id"].bookmark.$delete(withId(whole)));
+    return whole;
+  });
+  if (options.json) return printJson(io, { event });
+  io.out(`${event}  bookmark removed\n`);
 }
 
 async function listDenied(options: CommonOptions & { limit?: string }, io: CliIo): Promise<void> {
@@ -124,8 +149,11 @@ export function register(program: Command, io: CliIo): void {
       .option(...OUTCOME_OPTION)
       .option("--path <path>", "the hook's path, such as shop")
       .option("--mapping <id>", "the mapping that took it")
-      .option("--failed", "those with a run that failed"),
+      .option("--failed", "those with a run that failed")
+      .option("--bookmarked", "those with a bookmark")
+      .option("--search <text>", "words of the id, path, mapping or reason, and field:value for fields of bodies that are kept"),
     "rouse events list --outcome unmatched --since 2h",
+    "rouse events list --path shop --search 'data.total:240'",
     "rouse events list --failed --json | jq -r '.events[].id'",
   ).action((options: ListOptions) => list(options, io));
   reading(events.command("show <event>").description("one event with its headers and body"), "rouse events show evt_…").action(
@@ -138,6 +166,17 @@ export function register(program: Command, io: CliIo): void {
       .option("--limit <n>", "how many (default 50, at most 500)"),
     "rouse events refused",
   ).action((options: CommonOptions & { limit?: string }) => listDenied(options, io));
+  reading(
+    events
+      .command("bookmark <event>")
+      .description("keep an event with its body beyond hooks.retention and store.retention, until the bookmark is removed")
+      .option("--note <text>", "what it is kept for"),
+    'rouse events bookmark evt_… --note "the refund that failed"',
+  ).action((id: string, options: CommonOptions & { note?: string }) => bookmark(id, options, io));
+  reading(
+    events.command("unbookmark <event>").description("remove a bookmark: the event is kept as long as others"),
+    "rouse events unbookmark evt_…",
+  ).action((id: string, options: CommonOptions) => unbookmark(id, options, io));
   registerReplay(events, io);
   reading(
     events

@@ -1,7 +1,8 @@
 import { relative } from "node:path";
 import type { Command } from "commander";
 import type { EventDetail } from "../admin/views.ts";
-import { recordFixture, type RecordedFixture } from "../workbench/fixture-record.ts";
+import { recordFixture } from "../workbench/fixture-record.ts";
+import { freezeEvent, type FrozenEvent } from "../workbench/freeze.ts";
 import type { FixtureFile } from "../workbench/fixture.ts";
 import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "../workbench/run-record.ts";
 import type { MaskOptions } from "../workbench/masks.ts";
@@ -10,7 +11,7 @@ import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
 import { fetchRun, type FetchedRun } from "./fixtures-run.ts";
-import { checkName, writeFixture } from "./fixture-file.ts";
+import { checkName, writeFixture } from "../workbench/fixture-write.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { withFiles } from "./offline.ts";
 import { reading, type CommonOptions } from "./options.ts";
@@ -24,15 +25,15 @@ interface AddOptions extends CommonOptions {
   keep?: string[];
 }
 
-function print(file: string, { file: { expect }, masks, reason }: RecordedFixture, event: EventDetail, io: CliIo): void {
+function print({ written, expect, masked, reason }: FrozenEvent, event: EventDetail, io: CliIo): void {
   const count = expect.actions?.length ?? 0;
   const by = expect.mapping === undefined ? "" : ` by ${expect.mapping}`;
   printFields(io, {
-    fixture: relative(io.cwd, file),
+    fixture: written && relative(io.cwd, written),
     expects: `${expect.outcome}${by}${count === 0 ? "" : `, ${count} ${count === 1 ? "action" : "actions"}`}`,
     reason,
     missing: expect.missing?.join(", "),
-    masked: [...new Set(masks.flatMap(({ fields }) => fields))].join(", "),
+    masked: masked.join(", "),
   });
   if (event.outcome !== expect.outcome && event.outcome !== "duplicate")
     io.out(`\nthe event itself was ${event.outcome}: the fixture expects what today's mappings make of it\n`);
@@ -51,21 +52,18 @@ const toMasking = ({ mask, keep = [] }: AddOptions): MaskOptions | false =>
   mask === false ? false : { mask: Array.isArray(mask) ? mask : [], keep };
 
 async function addEvent(id: string, options: AddOptions, io: CliIo): Promise<void> {
-  const name = options.name === undefined ? undefined : checkName(options.name);
+  if (options.name !== undefined) checkName(options.name);
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   await withFiles({ config: options.config }, io, async ({ snapshot }) => {
-    const recorded = await recordFixture(event, snapshot, toMasking(options));
-    if (recorded.changedBy) return refuse(recorded.changedBy, options.json === true, io);
-    const { expect } = recorded.file;
-    const { testsDir } = snapshot.config.hooks;
-    const file = await writeFixture(recorded.file, {
-      testsDir,
-      path: recorded.file.request.path,
-      name,
-      base: expect.mapping ?? expect.outcome,
+    const masking = toMasking(options);
+    const frozen = await freezeEvent(event, snapshot, {
+      name: options.name,
+      mask: masking ? (masking.mask ?? []) : false,
+      keep: options.keep ?? [],
     });
-    if (options.json) return printJson(io, { written: file, masked: recorded.masks.flatMap(({ fields }) => fields), expect });
-    print(file, recorded, event, io);
+    if (frozen.changedBy) return refuse(frozen.changedBy, options.json === true, io);
+    if (options.json) return printJson(io, { written: frozen.written, masked: frozen.masked, expect: frozen.expect });
+    print(frozen, event, io);
   });
 }
 

@@ -1,3 +1,4 @@
+import { createBookmarks } from "../admin/bookmarks.ts";
 import { createEarlierRuns } from "../chat/earlier-runs.ts";
 import { createReceipts } from "../runs/read-receipts.ts";
 import { lazy } from "../core/lazy.ts";
@@ -83,6 +84,7 @@ function createAdminDeps(resources: Resources, workers: Workers, intake: Intake,
     metrics: metrics.render,
     latencies: metrics.latencies,
     keys,
+    bookmarks: createBookmarks({ store, cluster, clock }),
     chats,
     knowledge,
   };

@@ -281,8 +281,8 @@ export function createIntake(given: IntakeDeps): Intake {
       return receipt;
     },
     receivePress: (channel, press) => receivePress({ ...deps, context: snapshot(), now: clock.now() }, channel, press),
-    async replay(eventId, { dryRun, action, body }) {
-      const found = await findReplayed(eventId, { body }, store);
+    async replay(eventId, { dryRun, action, ...given }) {
+      const found = await findReplayed(eventId, given, store);
       if (!found.ok) return found;
       const hook = openHook(found.input, found.origin, clock.now(), deps);
       const resolved = await runStages(EVALUATION_STAGES, hook, deps);

@@ -12,10 +12,10 @@ type Replayed = { ok: true; input: RawInput; origin: Extract<Origin, { kind: "re
  */
 export async function findReplayed(
   eventId: string,
-  { body: edited }: Pick<ReplayOptions, "body">,
+  { body: edited, recorded: kept }: Pick<ReplayOptions, "body" | "recorded">,
   store: Pick<Store, "get">,
 ): Promise<Replayed> {
-  const event = await store.get("event", eventId);
+  const event = kept ?? (await store.get("event", eventId));
   if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
   const { body: recorded, contentType, method, query, headers } = event.request;
   const body = edited ?? recorded;

@@ -12,6 +12,7 @@ import type {
   DecidingConfig,
   StoredActionReceipt,
   EventOutcome,
+  EventRecord,
   FencingToken,
   Ms,
   StoredAction,
@@ -243,6 +244,8 @@ export interface ReplayOptions {
   action?: number | undefined;
   /** The body to take in place of the recorded one. */
   body?: Uint8Array | undefined;
+  /** The event, if the store does not have it or its body any more. */
+  recorded?: EventRecord | undefined;
 }
 
 /** The result of a replay, or with `dryRun` the result that it would have. */

@@ -12,6 +12,7 @@ import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { createApprovals } from "../../src/approvals/approvals.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
+import { createBookmarks } from "../../src/admin/bookmarks.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
 import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/admin/types.ts";
@@ -199,6 +200,7 @@ export async function createWorld(): Promise<World> {
     }),
     rules: createApprovalRules({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
     keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),
+    bookmarks: createBookmarks({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() } }),
     knowledge: createLazyKnowledge({
       shared: false,
       dir,

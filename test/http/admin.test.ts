@@ -93,7 +93,7 @@ describe("events", () => {
     await world.store.accept(event);
     await world.store.commit((tx) => tx.update("run", action.runId, { status: "failed" }));
     const { event: shown } = await got(showEvent(event.id));
-    expect(shown.actions).toEqual([{ kind: "run", id: action.runId, mapping: null, status: "failed" }]);
+    expect(shown.actions).toEqual([{ kind: "run", id: action.runId, mapping: null, name: "Shop", status: "failed" }]);
     expect(shown.request).toMatchObject({ body: '{"a":1}', encoding: "utf8", headers: { "x-shop": "1" } });
   });
 

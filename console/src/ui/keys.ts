@@ -18,7 +18,8 @@ export function useKeys(keys: Keys): void {
     const listen = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.altKey) return;
       const control = event.ctrlKey || event.metaKey;
-      if (!control && isTyping(event)) return;
+      // Behind a dialog the keys of the page rest; Escape closes the dialog alone.
+      if (!control && (isTyping(event) || document.querySelector("dialog[open]"))) return;
       const run = current.current[control ? `ctrl+${event.key}` : event.key];
       if (!run) return;
       event.preventDefault();

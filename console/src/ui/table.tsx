@@ -25,6 +25,8 @@ export interface TableProps<Row> {
   onSelect?(id: string): void;
   /** Called when the end of the rows comes into sight. */
   onEnd?(): void;
+  /** In pixels, if the style of the page gives rows another height. */
+  rowHeight?: number;
 }
 
 const ROW_HEIGHT = 34;
@@ -32,7 +34,7 @@ const ROW_HEIGHT = 34;
 const DRAWN_WHOLE = 200;
 
 /** Which rows to draw of a long table that scrolls in `scroller`. */
-function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number): { from: number; to: number } {
+function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number, rowHeight: number): { from: number; to: number } {
   const [range, setRange] = useState({ from: 0, to: Math.min(count, 60) });
   const virtualizer = useRef<Virtualizer<HTMLElement, HTMLElement> | null>(null);
   useLayoutEffect(() => {
@@ -46,7 +48,7 @@ function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number):
     const options = {
       count,
       getScrollElement: () => scroller.current,
-      estimateSize: () => ROW_HEIGHT,
+      estimateSize: () => rowHeight,
       overscan: 20,
       scrollToFn: elementScroll,
       observeElementRect,
@@ -59,12 +61,12 @@ function useVisibleRows(scroller: RefObject<HTMLElement | null>, count: number):
     virtualizer.current._willUpdate();
     update(virtualizer.current);
     return unmount;
-  }, [count, scroller]);
+  }, [count, scroller, rowHeight]);
   return count <= DRAWN_WHOLE ? { from: 0, to: count } : { from: Math.min(range.from, count), to: Math.min(range.to, count) };
 }
 
-/** Calls `onEnd` when the element after the last row comes into sight. */
-function useEnd(end: RefObject<HTMLElement | null>, onEnd: (() => void) | undefined): void {
+/** Calls `onEnd` when the element after the last row comes into sight, or is still in sight after rows were added. */
+function useEnd(end: RefObject<HTMLElement | null>, count: number, onEnd: (() => void) | undefined): void {
   const called = useRef(onEnd);
   called.current = onEnd;
   useEffect(() => {
@@ -72,14 +74,14 @@ function useEnd(end: RefObject<HTMLElement | null>, onEnd: (() => void) | undefi
     const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && called.current?.(), { rootMargin: "400px" });
     observer.observe(end.current);
     return () => observer.disconnect();
-  }, [end]);
+  }, [end, count]);
 }
 
 /** The gap of rows that are not drawn. */
-const Gap = ({ rows, columns }: { rows: number; columns: number }) =>
+const Gap = ({ rows, columns, rowHeight }: { rows: number; columns: number; rowHeight: number }) =>
   rows > 0 ? (
     <tr aria-hidden="true">
-      <td colSpan={columns} style={{ height: `${rows * ROW_HEIGHT}px`, padding: 0, border: 0 }} />
+      <td colSpan={columns} style={{ height: `${rows * rowHeight}px`, padding: 0, border: 0 }} />
     </tr>
   ) : null;
 
@@ -88,11 +90,11 @@ const Gap = ({ rows, columns }: { rows: number; columns: number }) =>
  * shown beside it by the page.
  */
 export function Table<Row>(props: TableProps<Row>) {
-  const { rows, columns, rowId, selected, onSelect } = props;
+  const { rows, columns, rowId, selected, onSelect, rowHeight = ROW_HEIGHT } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLDivElement>(null);
-  const { from, to } = useVisibleRows(scroller, rows.length);
-  useEnd(end, props.onEnd);
+  const { from, to } = useVisibleRows(scroller, rows.length, rowHeight);
+  useEnd(end, rows.length, props.onEnd);
   const move = (step: number): void => {
     if (!onSelect || rows.length === 0) return;
     const at = rows.findIndex((row) => rowId(row) === selected);
@@ -101,8 +103,8 @@ export function Table<Row>(props: TableProps<Row>) {
     if (row === undefined) return;
     onSelect(rowId(row));
     const box = scroller.current;
-    const top = next * ROW_HEIGHT;
-    if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * ROW_HEIGHT)) box.scrollTop = top - box.clientHeight / 2;
+    const top = next * rowHeight;
+    if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * rowHeight)) box.scrollTop = top - box.clientHeight / 2;
   };
   useKeys(onSelect ? { j: () => move(1), k: () => move(-1) } : {});
   return (
@@ -118,7 +120,7 @@ export function Table<Row>(props: TableProps<Row>) {
           </tr>
         </thead>
         <tbody>
-          <Gap rows={from} columns={columns.length} />
+          <Gap rows={from} columns={columns.length} rowHeight={rowHeight} />
           {rows.slice(from, to).map((row) => {
             const id = rowId(row);
             return (
@@ -139,7 +141,7 @@ export function Table<Row>(props: TableProps<Row>) {
               </tr>
             );
           })}
-          <Gap rows={rows.length - to} columns={columns.length} />
+          <Gap rows={rows.length - to} columns={columns.length} rowHeight={rowHeight} />
         </tbody>
       </table>
       <div ref={end} class="end" />

@@ -3,12 +3,14 @@ import { z } from "zod";
 import { replayMany } from "../../admin/bulk-replay.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS, retryDeliveries, retryRuns } from "../../admin/bulk-retry.ts";
 import { explainEvent } from "../../admin/explain.ts";
+import { listEvents } from "../../admin/list-events.ts";
 import * as records from "../../admin/records.ts";
 import * as sessions from "../../admin/sessions.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
 import { runStatus } from "../openapi/schemas.ts";
+import { freezeEvent } from "../../workbench/freeze.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
 import { flag, jsonBody, limit, page, query, since } from "./query.ts";
@@ -20,6 +22,10 @@ const turnNumber = z.coerce.number(TURN).int(TURN).min(1, TURN);
 const dryRun = z.boolean().default(false);
 const REASON = "say why, in 1 to 500 characters";
 const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
+const SEARCH = "write words or field:value, in 1 to 500 characters";
+const note = z.string().trim().max(500, "write at most 500 characters").optional();
+const fields = z.array(z.string().min(1)).default([]);
+const freeze = z.strictObject({ name: text, mask: z.union([fields, z.literal(false)]).default([]), keep: fields });
 const replay = z.strictObject({ dryRun, action: z.int().positive().optional(), body: z.base64().optional() });
 const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
 
@@ -58,6 +64,8 @@ export function eventRoutes(deps: AdminDeps) {
     path: text,
     mapping: text,
     failed: flag.optional(),
+    bookmarked: flag.optional(),
+    search: z.string(SEARCH).trim().min(1, SEARCH).max(500, SEARCH).optional(),
   });
   const bulk = z.strictObject({
     select: z.enum(["failed", "unmatched", "all"]),
@@ -71,7 +79,7 @@ export function eventRoutes(deps: AdminDeps) {
     dryRun,
   });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await records.listEvents(deps, c.req.valid("query"))))
+    .get("/", query(list), async (c) => jsonAnswer(c, await listEvents(deps, c.req.valid("query"))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
     .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), async (c) =>
       jsonAnswer(c, await explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
@@ -81,6 +89,17 @@ export function eventRoutes(deps: AdminDeps) {
       const { body, ...options } = c.req.valid("json");
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
       return jsonAnswer(c, await records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
+    })
+    .put("/:id/bookmark", jsonBody(z.strictObject({ note })), async (c) =>
+      jsonAnswer(c, await records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
+    )
+    .delete("/:id/bookmark", async (c) => {
+      await deps.bookmarks.remove(c.req.param("id"));
+      return jsonAnswer(c, {});
+    })
+    .post("/:id/freeze", jsonBody(freeze), async (c) => {
+      const { event } = await records.showEvent(deps, c.req.param("id"));
+      return jsonAnswer(c, { frozen: await freezeEvent(event, deps.snapshot(), c.req.valid("json")) });
     })
     .post("/:id/discard", jsonBody(z.strictObject({ reason })), async (c) =>
       jsonAnswer(c, await records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),

@@ -1,13 +1,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { chooseFixtureName, getFixtureFolder } from "../workbench/fixture-files.ts";
-import { renderFixture, type FixtureFile } from "../workbench/fixture.ts";
-import { usage } from "./failure.ts";
+import { RouseError } from "../core/errors.ts";
+import { chooseFixtureName, getFixtureFolder } from "./fixture-files.ts";
+import { renderFixture, type FixtureFile } from "./fixture.ts";
+
+const usage = (message: string): RouseError => new RouseError({ code: "usage", message });
 
 /** @throws RouseError `usage` if a file cannot have this name. */
 export function checkName(name: string): string {
   if (/^\w[\w.-]*$/.test(name)) return name.replace(/\.json5?$/, "");
-  throw usage(`--name ${name}: write letters, digits, \`.\`, \`_\` and \`-\`; the folder is that of the hook's path`);
+  throw usage(`name ${name}: write letters, digits, \`.\`, \`_\` and \`-\`; the folder is that of the hook's path`);
 }
 
 /** Where a fixture goes: below `testsDir`, by the hook's path. `base` names it if the user has not. */
@@ -28,7 +30,7 @@ export async function writeFixture(content: FixtureFile, { testsDir, path, name,
   const file = join(folder, `${name ?? chooseFixtureName(folder, base)}.json5`);
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, renderFixture(content), { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "EEXIST") throw usage(`${file} is there already: choose another --name, or delete it`);
+    if (error.code === "EEXIST") throw usage(`${file} is there already: choose another name, or delete it`);
     throw error;
   });
   return file;

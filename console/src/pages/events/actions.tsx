@@ -1,0 +1,101 @@
+import { useState } from "preact/hooks";
+import { ask } from "../../api.ts";
+import { useAction } from "../../resource.ts";
+import { go, href, place } from "../../router.ts";
+import { Button, copy } from "../../ui/basic.tsx";
+import { confirmed } from "../../ui/dialog.tsx";
+import { useKeys } from "../../ui/keys.ts";
+import { toast, toastError } from "../../ui/toast.tsx";
+import { Compare, CHOOSE } from "./compare.tsx";
+import { MAX_CURL_BODY, renderCurl } from "./curl.ts";
+import { Discard, EditReplay, Freeze } from "./dialogs.tsx";
+import { replay, Replayed } from "./replay.tsx";
+import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
+
+async function copyCurl(event: EventInFull): Promise<void> {
+  if ((event.bodyBytes ?? 0) > MAX_CURL_BODY)
+    return toast(`The body is too long for a command. \`rouse events show ${event.id} --json\` prints it.`, { tone: "warn" });
+  const [{ status }, { base }] = await Promise.all([ask<{ status: { url?: string } }>("/status"), ask<{ base: string }>("/mappings")]);
+  await copy(renderCurl(event, `${status.url ?? location.origin}${base}`), "the curl command");
+}
+
+/** Bookmarks an event, or takes the bookmark away; the toast takes that back. */
+async function setBookmark(id: string, on: boolean, onChange: () => void): Promise<void> {
+  await ask(`/events/${encodeURIComponent(id)}/bookmark`, on ? { method: "PUT", body: {} } : { method: "DELETE" });
+  onChange();
+  toast(
+    on ? "Bookmarked: the event is kept until you remove the bookmark." : "Removed the bookmark: the event is kept as long as others.",
+    {
+      undo: () => void setBookmark(id, !on, onChange).catch(toastError),
+    },
+  );
+}
+
+type Open = "edit" | "freeze" | "discard" | null;
+
+/** What can be done with an event. */
+export function Actions({ explanation, onChange }: { explanation: ExplanationView; onChange(): void }) {
+  const { event, bookmark } = explanation;
+  const [open, setOpen] = useState<Open>(null);
+  const [result, setResult] = useState<{ result: ReplayView; dryRun: boolean } | null>(null);
+  const { query } = place.value;
+  const comparing = query["compare"] !== undefined;
+  const setCompare = (compare: string | undefined): void => go(href("events", event.id, { ...query, compare }), { replace: true });
+  const [start, busy] = useAction(async (dryRun: boolean) => {
+    if (
+      !dryRun &&
+      !(await confirmed(
+        "Replay this event?",
+        "It comes in again and is handled by the current mappings. Work that it did before is done once more.",
+        "Replay",
+      ))
+    )
+      return;
+    const done = await replay(event.id, { dryRun });
+    setResult({ result: done, dryRun });
+    if (!dryRun) onChange();
+  }, toastError);
+  const [mark, marking] = useAction(() => setBookmark(event.id, bookmark === null, onChange), toastError);
+  const edit = (): void => go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "", { event: event.id }));
+  useKeys(open === null && !comparing ? { e: edit, f: () => setOpen("freeze") } : {});
+  const close = (): void => setOpen(null);
+  const noBody = event.bodyBytes === null;
+  return (
+    <>
+      <div class="actions" role="toolbar" aria-label="Actions">
+        <Button kind="primary" busy={busy} disabled={noBody} onClick={() => start(false)}>
+          Replay
+        </Button>
+        <Button busy={busy} disabled={noBody} onClick={() => start(true)}>
+          What would it do now?
+        </Button>
+        <Button onClick={() => setOpen("edit")}>Edit and replay</Button>
+        <Button onClick={edit} title="Edit beside (e)">
+          Edit beside
+        </Button>
+        <Button onClick={() => setOpen("freeze")} disabled={noBody} title="Freeze as a test (f)">
+          Freeze as a test
+        </Button>
+        <Button onClick={() => setCompare(CHOOSE)}>Compare</Button>
+        <Button onClick={mark} busy={marking}>
+          {bookmark === null ? "☆ Bookmark" : "★ Remove the bookmark"}
+        </Button>
+        <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
+          Copy as curl
+        </Button>
+        {event.outcome === "failed" && event.handled === null ? (
+          <Button kind="danger" onClick={() => setOpen("discard")}>
+            Discard
+          </Button>
+        ) : null}
+      </div>
+      {result ? <Replayed {...result} /> : null}
+      {open === "edit" ? <EditReplay event={event} onClose={close} onChange={onChange} /> : null}
+      {open === "freeze" ? <Freeze event={event} onClose={close} /> : null}
+      {open === "discard" ? <Discard event={event} onClose={close} onChange={onChange} /> : null}
+      {comparing ? (
+        <Compare event={event} other={query["compare"] ?? CHOOSE} onChoose={setCompare} onClose={() => setCompare(undefined)} />
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,174 @@
+import { useState } from "preact/hooks";
+import { AskError, ask } from "../../api.ts";
+import { useAction } from "../../resource.ts";
+import { Button } from "../../ui/basic.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/fields.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+import { replay, Replayed } from "./replay.tsx";
+import type { EventInFull, ReplayView } from "./types.ts";
+
+/** A longer text makes a field slow. */
+const MAX_EDITED = 256 * 1024;
+
+const encode = (text: string): string => {
+  let binary = "";
+  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
+  return btoa(binary);
+};
+
+/** Why a text is not the JSON that its content type says; null if it is, or if it need not be. */
+function findJsonError(text: string, contentType: string | null): string | null {
+  if (contentType?.includes("json") !== true) return null;
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return `This is not JSON: ${(error as Error).message}`;
+  }
+}
+
+/** The body in a field; what is saved in it comes in as a new event. */
+export function EditReplay({ event, onClose, onChange }: { event: EventInFull; onClose(): void; onChange(): void }) {
+  const { body, encoding, contentType } = event.request;
+  const [text, setText] = useState(body ?? "");
+  const [result, setResult] = useState<{ result: ReplayView; dryRun: boolean } | null>(null);
+  const [start, busy] = useAction(async (dryRun: boolean) => {
+    setResult({ result: await replay(event.id, { dryRun, body: encode(text) }), dryRun });
+    if (!dryRun) onChange();
+  }, toastError);
+  const refused =
+    encoding === "base64" ? "The body is not text." : (body ?? "").length > MAX_EDITED ? "The body is too long for this field." : null;
+  return (
+    <Dialog title="Edit and replay" onClose={onClose} wide>
+      <div class="body">
+        {refused === null ? (
+          <TextField
+            label={body === null ? "Body (the recorded one is no longer kept)" : "Body"}
+            value={text}
+            onInput={setText}
+            lines={18}
+            error={findJsonError(text, contentType)}
+            hint="Headers and query stay as they were recorded."
+          />
+        ) : (
+          <>
+            <p>{refused} Edit it on the command line:</p>
+            <pre class="command">rouse events replay {event.id} --edit</pre>
+          </>
+        )}
+        {result ? <Replayed {...result} /> : null}
+      </div>
+      <footer>
+        <Button onClick={() => start(true)} busy={busy} disabled={refused !== null}>
+          What would it do?
+        </Button>
+        <Button kind="primary" onClick={() => start(false)} busy={busy} disabled={refused !== null}>
+          Replay with this body
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}
+
+interface Frozen {
+  written: string | null;
+  masked: string[];
+  changedBy: string[] | null;
+}
+
+const toFields = (text: string): string[] => text.split(/[\s,]+/).filter((field) => field !== "");
+
+/** Writes the event with what the mappings make of it into a test file. */
+export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void }) {
+  const [name, setName] = useState("");
+  const [mask, setMask] = useState("");
+  const [keep, setKeep] = useState("");
+  const [error, setError] = useState<string | null>(null);
+  const [start, busy] = useAction(
+    async () => {
+      const body = { ...(name.trim() === "" ? {} : { name: name.trim() }), mask: toFields(mask), keep: toFields(keep) };
+      const { frozen } = await ask<{ frozen: Frozen }>(`/events/${encodeURIComponent(event.id)}/freeze`, { method: "POST", body });
+      if (frozen.changedBy) {
+        setKeep([...toFields(keep), ...frozen.changedBy].join(" "));
+        setError(
+          `Masking changes what the mappings do, by ${frozen.changedBy.join(", ")}. These fields stand below now: freeze again to keep their values.`,
+        );
+        return;
+      }
+      const masked = frozen.masked.length === 0 ? "No value looked private." : `Masked: ${frozen.masked.join(", ")}.`;
+      toast(`Wrote ${frozen.written ?? ""}. ${masked} \`rouse test\` runs it.`);
+      onClose();
+    },
+    (failure) => setError(failure instanceof AskError ? failure.message : String(failure)),
+  );
+  return (
+    <Dialog title="Freeze as a test" onClose={onClose}>
+      <form
+        onSubmit={(submitted) => {
+          submitted.preventDefault();
+          start();
+        }}
+      >
+        <div class="body">
+          <p>
+            Writes the request with what today's mappings make of it into <code>hooks.testsDir</code>. Values that look like secrets, mail
+            addresses, phone numbers and names are masked.
+          </p>
+          <TextField label="File name" value={name} onInput={setName} hint="Without one, the mapping's." autoFocus />
+          <TextField label="Also mask" value={mask} onInput={setMask} hint="Paths of fields, such as payload.note." />
+          <TextField label="Keep" value={keep} onInput={setKeep} hint="Paths of fields whose values stay." />
+          {error === null ? null : (
+            <p class="bad" role="alert">
+              {error}
+            </p>
+          )}
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" submit busy={busy}>
+            Freeze
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Discards an event that failed, with a reason that stays with it. */
+export function Discard({ event, onClose, onChange }: { event: EventInFull; onClose(): void; onChange(): void }) {
+  const [reason, setReason] = useState("");
+  const [start, busy] = useAction(async () => {
+    await ask(`/events/${encodeURIComponent(event.id)}/discard`, { method: "POST", body: { reason } });
+    toast("Discarded: doctor and bulk replays leave the event out.");
+    onClose();
+    onChange();
+  }, toastError);
+  return (
+    <Dialog title="Discard this event" onClose={onClose}>
+      <form
+        onSubmit={(submitted) => {
+          submitted.preventDefault();
+          start();
+        }}
+      >
+        <div class="body">
+          <TextField
+            label="Reason"
+            value={reason}
+            onInput={setReason}
+            hint="Why the event is not needed. The reason stays with it."
+            required
+            autoFocus
+          />
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="danger" submit busy={busy} disabled={reason.trim() === ""}>
+            Discard
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,130 @@
+import "./style.css";
+import { filter, go, href, place } from "../../router.ts";
+import { Button, Time } from "../../ui/basic.tsx";
+import { Search, Select } from "../../ui/fields.tsx";
+import { number } from "../../ui/format.ts";
+import { useKeys } from "../../ui/keys.ts";
+import { Split } from "../../ui/split.tsx";
+import { Empty, Failed, Skeleton } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { eventColumns, useEventRowHeight } from "./columns.tsx";
+import { Detail } from "./detail.tsx";
+import { OUTCOMES, PathAndMapping } from "./filters.tsx";
+import { useEventPages, type EventPages } from "./pages.ts";
+
+const SINCE = [
+  ["", "Any time"],
+  ["1h", "Last hour"],
+  ["1d", "Last day"],
+  ["7d", "Last 7 days"],
+] as const;
+const FILTERS = ["outcome", "path", "mapping", "failed", "since", "search", "bookmarked"] as const;
+const HOOK = `curl -sS http://127.0.0.1:7420/hooks/agent -H "authorization: Bearer $ROUSE_HOOK_TOKEN" -H "content-type: application/json" -d '{"message":"Say hello"}'`;
+
+function Filters() {
+  const { query } = place.value;
+  const since = SINCE.some(([value]) => value === (query["since"] ?? ""))
+    ? SINCE
+    : [...SINCE, [query["since"] ?? "", query["since"] ?? ""] as const];
+  return (
+    <>
+      <Search
+        label="Search events"
+        placeholder="Search, or field:value in bodies"
+        value={query["search"] ?? ""}
+        onSearch={(search) => filter({ search })}
+      />
+      <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
+      <PathAndMapping />
+      <Select label="Since" value={query["since"] ?? ""} options={since} onChange={(value) => filter({ since: value })} />
+      <label class="events-check">
+        <input
+          type="checkbox"
+          checked={query["failed"] === "1"}
+          onChange={({ currentTarget }) => filter({ failed: currentTarget.checked ? "1" : undefined })}
+        />
+        With a failed run
+      </label>
+      <label class="events-check">
+        <input
+          type="checkbox"
+          checked={query["bookmarked"] === "1"}
+          onChange={({ currentTarget }) => filter({ bookmarked: currentTarget.checked ? "1" : undefined })}
+        />
+        Bookmarked
+      </label>
+    </>
+  );
+}
+
+/** How far a search looked that ended before the page was full. */
+function Reach({ pages }: { pages: EventPages }) {
+  if (pages.searchedTo === null) return null;
+  return (
+    <p class="events-reach" role="status">
+      <span>
+        Looked back to <Time iso={pages.searchedTo} />
+        {pages.looked > 0 ? `, through ${number(pages.looked)} events` : ""}. There are older ones.
+      </span>
+      <Button onClick={pages.loadMore} busy={pages.loading}>
+        Search older events
+      </Button>
+    </p>
+  );
+}
+
+function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
+  const { rows, error, loading } = pages;
+  const { id, query } = place.value;
+  const rowHeight = useEventRowHeight();
+  if (rows === undefined) return error ? <Failed error={error} retry={pages.reload} /> : loading ? <Skeleton lines={12} /> : null;
+  if (rows.length === 0 && pages.searchedTo === null)
+    return filtered ? (
+      <Empty>
+        No event matches these filters. <Button onClick={() => go(href("events"))}>Clear the filters</Button>
+      </Empty>
+    ) : (
+      <Empty command={HOOK}>No event has come in yet. This line sends the first one:</Empty>
+    );
+  const open = (next: string): void => go(href("events", next, query), { replace: id !== "" });
+  return (
+    <>
+      {error && error.code !== "unreachable" && error.code !== "signed_out" ? <Failed error={error} retry={pages.reload} /> : null}
+      {rows.length === 0 ? null : (
+        <Table
+          label="Events"
+          rowHeight={rowHeight}
+          rows={rows}
+          rowId={(row) => row.id}
+          columns={eventColumns({ link: (one) => href("events", one, query) })}
+          selected={id}
+          onSelect={open}
+          onEnd={() => pages.searchedTo === null && pages.loadMore()}
+        />
+      )}
+      <Reach pages={pages} />
+    </>
+  );
+}
+
+export function Page() {
+  const { id, query } = place.value;
+  const asked = new URLSearchParams(FILTERS.flatMap((name) => (query[name] ? [[name, query[name]]] : [])));
+  const pages = useEventPages(asked.toString());
+  const close = (): void => go(href("events", "", query));
+  useKeys(id === "" ? {} : { Escape: close });
+  return (
+    <>
+      <header class="page-head">
+        <h1>Events</h1>
+        <Filters />
+      </header>
+      <Split
+        name="events"
+        list={<List pages={pages} filtered={asked.size > 0} />}
+        detail={id === "" ? null : <Detail key={id} id={id} onChange={pages.reload} />}
+        onClose={close}
+      />
+    </>
+  );
+}

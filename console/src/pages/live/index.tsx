@@ -1,0 +1,124 @@
+import "../events/style.css";
+import "./style.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { filter, go, href, place } from "../../router.ts";
+import { Button, Status } from "../../ui/basic.tsx";
+import { Select } from "../../ui/fields.tsx";
+import { number, plural } from "../../ui/format.ts";
+import { useKeys } from "../../ui/keys.ts";
+import { Split } from "../../ui/split.tsx";
+import { Empty } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { eventColumns, useEventRowHeight } from "../events/columns.tsx";
+import { Detail } from "../events/detail.tsx";
+import { OUTCOMES, PathAndMapping } from "../events/filters.tsx";
+import type { EventRow } from "../events/types.ts";
+import { useLiveEvents, type LiveEvents } from "./stream.ts";
+
+const FILTERS = ["outcome", "path", "mapping"] as const;
+const TONES = { connecting: "quiet", live: "good", paused: "quiet", away: "warn" } as const;
+const WORDS = { connecting: "connecting", live: "live", paused: "paused", away: "not connected" } as const;
+const SAID_MS = 5000;
+const HOOK = `curl -sS http://127.0.0.1:7420/hooks/agent -H "authorization: Bearer $ROUSE_HOOK_TOKEN" -H "content-type: application/json" -d '{"message":"Say hello"}'`;
+
+/** Says how many events came, every five seconds at most: each of them read aloud would be too much. */
+function Announcer({ rows, paused }: { rows: readonly EventRow[]; paused: boolean }) {
+  const [said, setSaid] = useState("");
+  const newest = useRef<string | undefined>(undefined);
+  const current = useRef(rows);
+  current.current = rows;
+  useEffect(() => {
+    if (paused) return setSaid("");
+    newest.current = current.current[0]?.id;
+    const timer = setInterval(() => {
+      const at = current.current.findIndex(({ id }) => id === newest.current);
+      const fresh = at === -1 ? current.current : current.current.slice(0, at);
+      const [first] = fresh;
+      if (!first) return;
+      newest.current = first.id;
+      setSaid(`${plural(fresh.length, "new event")}. The newest: ${first.path}, ${first.outcome}.`);
+    }, SAID_MS);
+    return () => clearInterval(timer);
+  }, [paused]);
+  return (
+    <p class="unseen" aria-live={paused ? "off" : "polite"} data-live>
+      {said}
+    </p>
+  );
+}
+
+function Head({ live, paused, onPause }: { live: LiveEvents; paused: boolean; onPause(): void }) {
+  const { query } = place.value;
+  return (
+    <header class="page-head">
+      <h1>Live</h1>
+      <Status word={WORDS[live.state]} tone={TONES[live.state]} />
+      <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
+      <PathAndMapping />
+      <div class="actions">
+        {live.waiting > 0 ? <span class="live-waiting">{number(live.waiting)} waiting</span> : null}
+        <Button onClick={onPause} title="Pause or go on (p)">
+          {paused ? "▶ Go on" : "❚❚ Pause"}
+        </Button>
+      </div>
+    </header>
+  );
+}
+
+function Notices({ live, asked }: { live: LiveEvents; asked: string }) {
+  return (
+    <>
+      {live.error === null ? null : (
+        <p class="banner warn" role="status">
+          {live.error}
+        </p>
+      )}
+      {live.leftOut > 0 ? (
+        <p class="live-notice">
+          {plural(live.leftOut, "event")} came in faster than they are shown here.{" "}
+          <a href={`#/events${asked === "" ? "" : `?${asked}`}`}>Events has all of them.</a>
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+/** The events as they come in, with a pause. */
+export function Page() {
+  const { id, query } = place.value;
+  const [paused, setPaused] = useState(false);
+  const asked = new URLSearchParams(FILTERS.flatMap((name) => (query[name] ? [[name, query[name]]] : []))).toString();
+  const live = useLiveEvents(asked, paused);
+  const pause = (): void => setPaused(!paused);
+  const close = (): void => go(href("live", "", query));
+  useKeys({ p: pause, ...(id === "" ? {} : { Escape: close }) });
+  const rowHeight = useEventRowHeight();
+  const list =
+    live.rows.length === 0 ? (
+      <Empty {...(asked === "" ? { command: HOOK } : {})}>
+        {live.state === "connecting"
+          ? "Connecting…"
+          : asked === ""
+            ? "Events show here as they come in. This line sends one:"
+            : "No event with these filters yet. New ones show here as they come in."}
+      </Empty>
+    ) : (
+      <Table
+        label="Live events"
+        rowHeight={rowHeight}
+        rows={live.rows}
+        rowId={(row) => row.id}
+        columns={eventColumns({ link: (one) => href("live", one, query), exact: true })}
+        selected={id}
+        onSelect={(next) => go(href("live", next, query), { replace: id !== "" })}
+      />
+    );
+  return (
+    <>
+      <Head live={live} paused={paused} onPause={pause} />
+      <Announcer rows={live.rows} paused={paused} />
+      <Notices live={live} asked={asked} />
+      <Split name="live" list={list} detail={id === "" ? null : <Detail key={id} id={id} onChange={() => {}} />} onClose={close} />
+    </>
+  );
+}

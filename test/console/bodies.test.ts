@@ -1,0 +1,97 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+const MARKUP = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>`;
+const MAIL = "From: Ann <ann@shop.example>\r\nSubject: Two\r\n lines\r\n\r\nThe order is late.\r\n";
+
+describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  beforeAll(async () => {
+    const mapping = { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload.text}}" };
+    world = await createWorld({ config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping] } }, workers: false });
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  /** Sends a body, and opens its event. */
+  const show = async (body: string | Uint8Array, type: string): Promise<string> => {
+    const answer = await world.post("/hooks/any", body, { "content-type": type });
+    const id = (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
+    problems.length = 0;
+    await page.goto(`${world.url}/console#/events/${id}`);
+    await page.getByRole("region", { name: "Request" }).waitFor();
+    return id;
+  };
+  const request = () => page.getByRole("region", { name: "Request" });
+  const text = async (): Promise<string> => (await request().innerText()).replaceAll(/\s+/g, " ");
+
+  it("JSON as a tree, with markup, control and bidi characters as text, also in the result", async () => {
+    await show(JSON.stringify({ text: `${MARKUP}\u202e\u0007`, "<b>key</b>": 1 }), "application/json");
+    expect(await text()).toContain("<img src=x");
+    expect(await text()).toContain("\\u202e");
+    expect(await text()).toContain("<b>key</b>");
+    const result = await page.getByRole("region", { name: "Result" }).innerText();
+    expect(result).toContain("\\u202e\\u0007");
+    expect(await page.title()).toBe("Events · Rouse");
+    expect(await page.locator("main img, main script").count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  it("form fields, XML and e-mails by their content type", async () => {
+    await show("name=Ann&note=two+words", "application/x-www-form-urlencoded");
+    expect(await text()).toContain("name Ann note two words");
+    await show(`<order><id>7</id>${MARKUP}</order>`, "application/xml");
+    expect(await request().locator("pre").innerText()).toContain("<order>\n  <id>\n    7\n  </id>");
+    await show(MAIL, "message/rfc822");
+    expect(await text()).toContain("Subject Two lines The order is late.");
+    expect(problems).toEqual([]);
+  });
+
+  it("bytes that are no text as a dump, and text that is no JSON as it is", async () => {
+    await show(new Uint8Array([0xff, 0xfe, 0x00, 0x41]), "application/octet-stream");
+    expect(await text()).toContain("ff fe 00 41 ...A");
+    await show('{"half": ', "text/plain");
+    expect(await text()).toContain('{"half":');
+    expect(problems).toEqual([]);
+  });
+
+  it("200 levels, with the page usable", async () => {
+    await show(`${'{"a":'.repeat(200)}1${"}".repeat(200)}`, "application/json");
+    await request().getByLabel("Search the body").fill("a");
+    await request().getByText("nested deeper than is shown here").waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("10 MB, as text in steps at first, with the page usable", async () => {
+    const id = await show(
+      JSON.stringify({ lines: Array.from({ length: 100_000 }, (_, n) => ({ n, filler: "x".repeat(80) })) }),
+      "application/json",
+    );
+    await request().getByText("It is shown as text.").waitFor();
+    expect((await request().locator("pre").innerText()).length).toBe(50_000);
+    await request()
+      .getByRole("button", { name: /Show more/ })
+      .click();
+    await request().getByRole("button", { name: "Read it by its content type" }).click();
+    await request()
+      .getByRole("button", { name: "Unfold lines", exact: true })
+      .or(request().getByRole("button", { name: "Fold lines", exact: true }))
+      .waitFor();
+    await page.getByRole("button", { name: "Edit and replay" }).click();
+    await page.getByText(`rouse events replay ${id} --edit`).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Copy as curl" }).click();
+    await page.getByText("The body is too long for a command.").waitFor();
+    expect(problems).toEqual([]);
+  });
+});

@@ -1,0 +1,255 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ExplanationView } from "../../console/src/pages/events/types.ts";
+import type { Explanation } from "../../src/admin/explain.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+/** The page reads what the gateway answers: this fails to compile where they differ. */
+const toView = (explanation: Explanation): ExplanationView => explanation;
+
+const SOON = { timeout: 5000 };
+const MAPPINGS = [
+  {
+    id: "order.big",
+    match: { path: "shop", payload: { type: "order.created", "data.total": { $gte: 100 } } },
+    messageTemplate: "Order {{data.id}} over {{data.total}} from {{data.customer.name}}.",
+    sessionKey: "hook:shop:{{data.id}}",
+    name: "Order of {{data.customer.name}}",
+  },
+  { id: "issue", match: { path: "tracker" }, messageTemplate: "{{title}} and {{missing}}" },
+  { id: "shadowed", shadow: true, match: { path: "shadowed" }, messageTemplate: "{{a}} and {{missing}}", name: "{{a}}" },
+];
+const order = (id: number, total: number | string) => ({
+  type: "order.created",
+  data: { id, total, customer: { name: "Ann" }, lines: [{ sku: "tea" }] },
+});
+
+describe.skipIf(NO_BROWSER)("the console's events", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  let accepted: string;
+  let second: string;
+  let unmatched: string;
+  const post = async (path: string, body: unknown, headers?: Record<string, string>): Promise<string> => {
+    const answer = await world.post(`/hooks/${path}`, body, headers);
+    return (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
+  };
+  beforeAll(async () => {
+    world = await createWorld({ config: { hooks: { mappings: MAPPINGS } } });
+    accepted = await post("shop", order(7, 240));
+    second = await post("shop", order(8, 300), { "x-shop": "other" });
+    unmatched = await post("shop", order(9, "240"));
+    await post("tracker", { title: "It is broken" });
+    await post("nowhere", {});
+    await post("shadowed", { a: 1 });
+    await world.until(async () => (await world.admin(`/admin/v1/events/${accepted}`)).body.event.actions[0].status === "succeeded");
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+    await page.setViewportSize({ width: 1280, height: 800 });
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  const open = async (hash: string): Promise<void> => {
+    problems.length = 0;
+    await page.goto(`${world.url}/console${hash}`);
+  };
+  const section = (name: string) => page.getByRole("region", { name, exact: true });
+  const words = async (name: string): Promise<string> => (await section(name).innerText()).replaceAll(/\s+/g, " ");
+  const rows = () => page.getByRole("region", { name: "Events" }).locator("tbody tr[data-id]");
+  const shot = async (name: string): Promise<void> => {
+    const folder = process.env["ROUSE_SHOTS"];
+    if (!folder) return;
+    for (const colorScheme of ["light", "dark"] as const)
+      for (const width of [1280, 390]) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height: 800 });
+        await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`) });
+      }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 1280, height: 800 });
+  };
+
+  it("lists what came in, with outcome, mapping, names of work and reason", async () => {
+    await open("#/events");
+    await rows().nth(5).waitFor();
+    const text = (await page.getByRole("region", { name: "Events" }).innerText()).replaceAll(/\s+/g, " ");
+    expect(text).toMatch(/✓ accepted order\.big shop Order of Ann/);
+    expect(text).toMatch(/● unmatched shop .*data\.total/);
+    expect(text).not.toMatch(/\[object |undefined|NaN|\bHook\b/);
+    await shot("events");
+    expect(problems).toEqual([]);
+  });
+
+  it("keeps filters in the address, and goes through the rows with j and k", async () => {
+    await open("#/events");
+    await page.getByRole("combobox", { name: "Outcome" }).selectOption("unmatched");
+    await expect.poll(() => rows().count(), SOON).toBe(2);
+    expect(page.url()).toContain("outcome=unmatched");
+    await page.getByRole("combobox", { name: "Path" }).fill("shop");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => rows().count(), SOON).toBe(1);
+    await open("#/events?mapping=order.big");
+    await expect.poll(() => rows().count(), SOON).toBe(2);
+    await page.keyboard.press("j");
+    await page.getByRole("heading", { name: "order.big" }).waitFor();
+    expect(page.url()).toContain(`#/events/${second}?mapping=order.big`);
+    await page.keyboard.press("j");
+    await expect.poll(() => page.url(), SOON).toContain(accepted);
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.url(), SOON).not.toContain(accepted);
+    expect(problems).toEqual([]);
+  });
+
+  it("searches words and fields of bodies with /, and says when nothing matches", async () => {
+    await open("#/events");
+    await rows().first().waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("data.lines.sku:tea data.id:7");
+    await expect.poll(() => rows().count(), SOON).toBe(1);
+    expect(await rows().first().getAttribute("data-id")).toBe(accepted);
+    await page.getByLabel("Search events").fill("data.id:70");
+    await page.getByText("No event matches these filters.").waitFor();
+    await page.getByRole("button", { name: "Clear the filters" }).click();
+    await rows().nth(5).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("explains why an event matched nothing: each condition with what it expected and saw, and where the mapping is written", async () => {
+    await open(`#/events/${unmatched}`);
+    await section("Why").waitFor();
+    const why = await words("Why");
+    expect(why).toMatch(/order\.big does not match .*rouse\.json5:\d+/);
+    expect(why).toMatch(/✗ match\.payload\.data\.total \$gte 100 .*is the text "240"/);
+    expect(await words("Result")).toContain("No mapping matches.");
+    await shot("event-unmatched");
+    expect(problems).toEqual([]);
+  });
+
+  it("shows the rendered result with the sender's words marked, the runs that it made, and the request", async () => {
+    await open(`#/events/${accepted}`);
+    await section("Result").waitFor();
+    expect(await section("Result").locator("mark").allInnerTexts()).toEqual(["7", "240", "Ann"]);
+    expect(await words("Runs")).toMatch(/succeeded Order of Ann run_…/);
+    expect(await section("Runs").getByRole("link").first().getAttribute("href")).toMatch(/^#\/runs\/run_/);
+    await section("Request").getByRole("button", { name: "Unfold data.customer" }).click();
+    expect(await words("Request")).toContain('"Ann"');
+    await section("Request")
+      .getByRole("tab", { name: /Headers/ })
+      .click();
+    expect(await words("Request")).not.toContain("authorization");
+    await shot("event");
+    expect(problems).toEqual([]);
+  });
+
+  it("says what a replay would do, replays, and replays an edited body", async () => {
+    await open(`#/events/${unmatched}`);
+    await page.getByRole("button", { name: "What would it do now?" }).click();
+    await page.getByText("Now it would be").waitFor();
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Replay", exact: true }).click();
+    await page.getByText("Replayed:").waitFor();
+    await page.getByRole("button", { name: "Edit and replay" }).click();
+    const dialog = page.getByRole("dialog", { name: "Edit and replay" });
+    await dialog.getByLabel("Body").fill("{");
+    await dialog.getByText("This is not JSON").waitFor();
+    await dialog.getByLabel("Body").fill(JSON.stringify(order(9, 1000)));
+    await dialog.getByRole("button", { name: "Replay with this body" }).click();
+    await dialog.getByText("by order.big").waitFor();
+    await dialog.getByRole("link", { name: "Open the new event" }).click();
+    await expect.poll(() => page.getByText("edited by an operator before the replay").count(), SOON).toBe(1);
+    expect(problems).toEqual([]);
+  });
+
+  it("freezes an event as a test with f, after naming the fields whose masks would change the outcome", async () => {
+    await open(`#/events/${accepted}`);
+    await section("Why").waitFor();
+    await page.keyboard.press("f");
+    const dialog = page.getByRole("dialog", { name: "Freeze as a test" });
+    await dialog.getByLabel("File name").fill("big");
+    await dialog.getByLabel("Also mask").fill("payload.type");
+    await dialog.getByRole("button", { name: "Freeze" }).click();
+    await dialog.getByText("Masking changes what the mappings do, by payload.type").waitFor();
+    await dialog.getByLabel("Also mask").fill("");
+    await dialog.getByRole("button", { name: "Freeze" }).click();
+    await page.getByText(/Wrote .*big\.json5/).waitFor();
+    const file = join(world.dir, "tests", "shop", "big.json5");
+    expect(existsSync(file)).toBe(true);
+    expect(readFileSync(file, "utf8")).toContain('"order.big"');
+    expect(problems).toEqual([]);
+  });
+
+  it("bookmarks an event, lists bookmarks, and opens the editor beside an event with e", async () => {
+    await open(`#/events/${accepted}`);
+    await section("Why").waitFor();
+    await page.getByRole("button", { name: "☆ Bookmark" }).click();
+    await page.getByRole("button", { name: "★ Remove the bookmark" }).waitFor();
+    await page.getByLabel("Bookmarked", { exact: true }).check();
+    await expect.poll(() => rows().count(), SOON).toBe(1);
+    await page.getByRole("button", { name: "★ Remove the bookmark" }).click();
+    await page.getByRole("button", { name: "☆ Bookmark" }).waitFor();
+    await expect.poll(() => rows().count(), SOON).toBe(0);
+    await page.keyboard.press("e");
+    await expect.poll(() => page.url(), SOON).toContain(`#/mappings/order.big?event=${accepted}`);
+  });
+
+  it("compares two events field by field, at an address of its own", async () => {
+    await open(`#/events/${accepted}`);
+    await page.getByRole("button", { name: "Compare" }).click();
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: new RegExp(second.slice(-8)) })
+      .click();
+    const table = page.getByRole("region", { name: "Differences" });
+    await table.waitFor();
+    expect(page.url()).toContain(`compare=${second}`);
+    const text = (await table.innerText()).replaceAll(/\s+/g, " ");
+    expect(text).toContain("body.data.total 240 300");
+    expect(text).toContain("body.data.id 7 8");
+    expect(text).not.toContain("body.type");
+    await shot("event-compare");
+    expect(problems).toEqual([]);
+  });
+
+  it("copies the request as curl, without a secret", async () => {
+    await browser.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await open(`#/events/${second}`);
+    await page.getByRole("button", { name: "Copy as curl" }).click();
+    await page.getByText("Copied the curl command.").waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    expect(command).toContain(`curl -sS -X POST '${world.url}/hooks/shop'`);
+    expect(command).toContain('-H "authorization: Bearer $ROUSE_HOOK_TOKEN"');
+    expect(command).toContain(`--data-raw '${JSON.stringify(order(8, 300))}'`);
+    expect(command).not.toContain("test-hook-token");
+    expect(problems).toEqual([]);
+  });
+
+  it("shows what a mapping in shadow would have done", async () => {
+    await open("#/events?path=shadowed");
+    await rows().first().click();
+    await section("What a mapping in shadow would have done").waitFor();
+    expect(await page.locator("main").innerText()).not.toMatch(/\[object |undefined/);
+    expect(problems).toEqual([]);
+  });
+
+  it("says that an event is gone, and what to do with a gateway that has none", async () => {
+    await open("#/events/evt_gone");
+    await page.getByText("there is no event with this id").waitFor();
+    await page.getByText("older than the time for which records are kept").waitFor();
+    await open("#/events?search=nothing-like-this");
+    await page.getByText("No event matches these filters.").waitFor();
+  });
+
+  it("reads an answer of the gateway", async () => {
+    const { body } = await world.admin(`/admin/v1/events/${accepted}/explain`);
+    expect(toView(body.explanation as Explanation).bookmark).toBeNull();
+  });
+});

@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+const SOON = { timeout: 5000 };
+
+describe.skipIf(NO_BROWSER)("the console's live list", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  beforeAll(async () => {
+    world = await createWorld({
+      config: { hooks: { mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }] } },
+    });
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  const rows = () => page.getByRole("region", { name: "Live events" }).locator("tbody tr[data-id]");
+  const announcer = () => page.locator("[data-live]");
+  const post = async (path: string): Promise<string> => {
+    const { body, headers } = await world.post(`/hooks/${path}`, { id: 7 });
+    return (body.eventId as string | undefined) ?? (headers.get("x-request-id") as string);
+  };
+
+  it("shows a line to paste while nothing has come in, and then what comes in, the newest first", async () => {
+    await page.goto(`${world.url}/console#/live`);
+    await page.getByText("Events show here as they come in.").waitFor();
+    const first = await post("shop");
+    await rows().first().waitFor();
+    const second = await post("nowhere");
+    await expect.poll(() => rows().count(), SOON).toBe(2);
+    expect(await rows().evaluateAll((all) => all.map((row) => (row as unknown as { dataset: { id: string } }).dataset.id))).toEqual([
+      second,
+      first,
+    ]);
+    if (process.env["ROUSE_SHOTS"]) await page.screenshot({ path: join(process.env["ROUSE_SHOTS"], "live.png") });
+    expect(problems).toEqual([]);
+  });
+
+  it("counts what waits while it is paused, says nothing meanwhile, and shows all of it when it goes on", async () => {
+    const before = await rows().count();
+    expect(await announcer().getAttribute("aria-live")).toBe("polite");
+    await page.keyboard.press("p");
+    await page.getByRole("button", { name: "Go on" }).waitFor();
+    expect(await announcer().getAttribute("aria-live")).toBe("off");
+    await post("shop");
+    await post("shop");
+    await page.getByText("2 waiting").waitFor();
+    expect(await rows().count()).toBe(before);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await expect.poll(() => rows().count(), SOON).toBe(before + 2);
+    await expect.poll(() => announcer().innerText(), { timeout: 8000 }).toBe("2 new events. The newest: shop, accepted.");
+    expect(problems).toEqual([]);
+  });
+
+  it("keeps filters in the address, and explains an event beside the list", async () => {
+    await page.goto(`${world.url}/console#/live?outcome=unmatched`);
+    await expect.poll(() => rows().count(), SOON).toBe(1);
+    await post("shop");
+    const last = await post("nowhere");
+    await expect.poll(() => rows().first().getAttribute("data-id"), SOON).toBe(last);
+    expect(await rows().count()).toBe(2);
+    await page.keyboard.press("j");
+    await page.getByRole("region", { name: "Why" }).waitFor();
+    expect(page.url()).toContain(`#/live/${last}?outcome=unmatched`);
+    await page.keyboard.press("Escape");
+    expect(problems).toEqual([]);
+  });
+
+  it("goes on behind the last event, without a gap, after the stream has ended", async () => {
+    const { events } = (await world.admin("/admin/v1/events?limit=1")).body as { events: { id: string }[] };
+    const [last] = events;
+    const missed = [await post("shop"), await post("shop")];
+    const asked: string[] = [];
+    await page.route("**/admin/v1/stream?**", async (route) => {
+      asked.push(new URL(route.request().url()).search);
+      const body = `${JSON.stringify({ type: "event", event: last })}\n`;
+      await (asked.length === 1 ? route.fulfill({ contentType: "application/x-ndjson", body }) : route.continue());
+    });
+    await page.goto(`${world.url}/console#/events`);
+    await page.goto(`${world.url}/console#/live`);
+    await expect.poll(() => rows().count(), SOON).toBe(3);
+    expect(asked).toEqual(["?lines=50", `?after=${last?.id}`]);
+    expect(await rows().first().getAttribute("data-id")).toBe(missed[1]);
+    await page.unroute("**/admin/v1/stream?**");
+    expect(problems).toEqual([]);
+  });
+
+  it("says how many events came in faster than they are sent, and where they are", async () => {
+    const { events } = (await world.admin("/admin/v1/events?limit=1")).body as { events: object[] };
+    await page.route("**/admin/v1/stream?**", (route) =>
+      route.fulfill({
+        contentType: "application/x-ndjson",
+        body: `${JSON.stringify({ type: "event", event: events[0] })}\n${JSON.stringify({ type: "skipped", count: 1234 })}\n`,
+      }),
+    );
+    await page.goto(`${world.url}/console#/events`);
+    await page.goto(`${world.url}/console#/live?path=shop`);
+    await page.getByText("1,234 events came in faster than they are shown here.").first().waitFor();
+    expect(await page.getByRole("link", { name: "Events has all of them." }).getAttribute("href")).toBe("#/events?path=shop");
+    await page.unroute("**/admin/v1/stream?**");
+  });
+});

@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createBookmarks, MAX_BOOKMARKS, type Bookmarks } from "../../src/admin/bookmarks.ts";
+import { listEvents, type EventsQuery, type SearchBounds } from "../../src/admin/list-events.ts";
+import type { AdminDeps } from "../../src/admin/types.ts";
+import { newId } from "../../src/core/ids.ts";
+import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
+import { DAY, event, KEEP, START, type Home } from "../../src/testing/store/make.ts";
+import { sqliteHome } from "./home.ts";
+import { describePostgres, postgresHome } from "./postgres.ts";
+
+const json = (body: unknown): EventRecord["request"] => ({
+  method: "POST",
+  contentType: "application/json",
+  headers: {},
+  query: {},
+  body: Buffer.from(JSON.stringify(body)),
+});
+
+function testEvents(open: () => Promise<Home>): void {
+  let home: Home;
+  let handle: StoreHandle;
+  let bookmarks: Bookmarks;
+  let at = 0;
+  beforeEach(async () => {
+    home = await open();
+    handle = await home.open();
+    bookmarks = createBookmarks({ store: handle.store, cluster: handle.cluster, clock: home.clock });
+  });
+  afterEach(async () => {
+    await handle.store.close();
+    await home.remove();
+  });
+  const add = async (change: Partial<EventRecord> = {}): Promise<EventRecord> => {
+    const given = event({ id: newId("evt", START + at++), path: "shop", outcome: "skipped", actions: [], ...change });
+    await handle.store.accept(given);
+    return given;
+  };
+  const list = (query: Partial<EventsQuery>, bounds?: SearchBounds) =>
+    listEvents({ store: handle.store, bookmarks } as AdminDeps, { limit: 50, ...query }, bounds);
+  const found = async (search: string): Promise<string[]> => (await list({ search })).events.map(({ id }) => id);
+
+  it("searches id, path, mapping and reason, in any case, and all words have to be there", async () => {
+    const order = await add({ mapping: "shop.order", reason: 'a person said "Later"' });
+    const other = await add({ path: "alerts" });
+    expect(await found("SHOP.order")).toEqual([order.id]);
+    expect(await found("shop later")).toEqual([order.id]);
+    expect(await found("later alerts")).toEqual([]);
+    expect(await found(other.id.slice(-12))).toEqual([other.id]);
+  });
+
+  it("searches fields of bodies as templates name them", async () => {
+    const order = await add({
+      request: json({ type: "order", data: { total: 240, note: "big, and red", ok: null }, lines: [{ sku: "a" }, { sku: "b" }] }),
+    });
+    await add({ request: json({ type: "refund", data: { total: 24 } }) });
+    await add({ request: { ...json(null), body: null } });
+    await add({ request: { ...json(null), body: Buffer.from([0xff, 0xfe]) } });
+    for (const search of [
+      "type:ORDER",
+      "data.total:240",
+      'data.note:"big, and red"',
+      "data.note:big*red",
+      "lines.sku:b",
+      "lines[0].sku:a",
+      "data.ok:null",
+      "data.note:",
+      "shop type:order data.total:240",
+    ])
+      expect(await found(search), search).toEqual([order.id]);
+    for (const search of ["data.total:2", "type:*x*", "data.note:big*blue*red", "type:orderorder*order", "total:240", '"type:order"'])
+      expect(await found(search), search).toEqual([]);
+  });
+
+  it("ends a search at its bounds, says how far it looked, and goes on from there without a gap", async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 70; n++) ids.unshift((await add({ request: json({ n, even: n % 2 === 0 }), receivedAt: START + n * 1000 })).id);
+    const bounds = { ms: Infinity, events: 20, bytes: Infinity };
+    const seen: string[] = [];
+    let before: string | undefined;
+    let pages = 0;
+    for (;;) {
+      const page = await list({ search: "even:true", ...(before === undefined ? {} : { before }) }, bounds);
+      seen.push(...page.events.map(({ id }) => id));
+      pages++;
+      if (page.next === null) break;
+      const last = ids.indexOf(page.next);
+      expect(page.searchedTo).toBe(new Date(START + (69 - last) * 1000).toISOString());
+      expect(page.looked).toBe(20);
+      before = page.next;
+    }
+    expect(pages).toBeGreaterThan(1);
+    expect(seen).toEqual(ids.filter((_, index) => index % 2 === 1));
+  });
+
+  it("ends a search whose bodies are long, and pages one that finds much", async () => {
+    for (let n = 0; n < 40; n++) await add({ request: json({ n, filler: "x".repeat(20_000) }) });
+    const page = await list({ search: "n:0" }, { ms: Infinity, events: Infinity, bytes: 100_000 });
+    expect(page).toMatchObject({ events: [], searchedTo: expect.any(String) });
+    expect(page.looked).toBeLessThan(40);
+    const first = await list({ search: "filler:x*", limit: 15 });
+    const rest = await list({ search: "filler:x*", limit: 50, before: first.next ?? "" });
+    expect([first.events.length, first.searchedTo, rest.events.length, rest.next]).toEqual([15, null, 25, null]);
+    expect(new Set([...first.events, ...rest.events].map(({ id }) => id)).size).toBe(40);
+  });
+
+  it("keeps a bookmarked event with its body beyond retention, until the bookmark is removed", async () => {
+    const kept = await add({ request: json({ "a\u0000b": "\u202e", n: 1 }), outcome: "failed" });
+    const lost = await add();
+    await bookmarks.add(kept.id, "the refund");
+    await handle.store.sweep(START + KEEP.bodies + DAY, KEEP);
+    expect((await handle.store.get("event", kept.id))?.request.body).toBeNull();
+    expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
+    await handle.store.commit((tx) => tx.update("event", kept.id, { handled: { at: START, as: "discarded", reason: "no" } }));
+    expect((await bookmarks.getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
+    home.clock.advance(100 * KEEP.events);
+    await handle.store.sweep(START + 100 * KEEP.events, KEEP);
+    expect(await handle.store.get("event", kept.id)).toBeUndefined();
+    expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
+    expect(await bookmarks.getEvent(lost.id)).toBeUndefined();
+    expect(await bookmarks.find(kept.id)).toMatchObject({ eventId: kept.id, note: "the refund" });
+    await bookmarks.remove(kept.id);
+    expect(await bookmarks.getEvent(kept.id)).toBeUndefined();
+    await expect(bookmarks.remove(kept.id)).rejects.toThrow("no bookmark");
+    await expect(bookmarks.add(kept.id, undefined)).rejects.toThrow("no event with this id");
+  });
+
+  it("lists bookmarked events, with the filters of every list, and leaves no copy behind", async () => {
+    const [a, b, c] = [await add({ request: json({ n: 1 }) }), await add({ path: "alerts" }), await add({ request: json({ n: 2 }) })];
+    for (const one of [c, a, b]) await bookmarks.add(one.id, undefined);
+    const bookmarked = async (query: Partial<EventsQuery>) => (await list({ bookmarked: true, ...query })).events.map(({ id }) => id);
+    expect(await bookmarked({})).toEqual([c.id, b.id, a.id]);
+    expect(await bookmarked({ path: "shop" })).toEqual([c.id, a.id]);
+    expect(await bookmarked({ search: "n:1" })).toEqual([a.id]);
+    expect(await bookmarked({ failed: true })).toEqual([]);
+    const first = await list({ bookmarked: true, limit: 2 });
+    expect(first.next).toBe(b.id);
+    expect(await bookmarked({ before: b.id })).toEqual([a.id]);
+    await bookmarks.remove(c.id);
+    expect(await handle.store.get("value", `events.bookmarks.${c.id}`)).toBeNull();
+  });
+
+  it("refuses more bookmarks than there may be, and changes the note of one that is there", async () => {
+    const one = await add();
+    await handle.store.commit((tx) =>
+      tx.set("value", "events.bookmarks", [
+        { eventId: one.id, at: START },
+        ...Array.from({ length: MAX_BOOKMARKS - 1 }, (_, n) => ({ eventId: `evt_${n}`, at: START })),
+      ]),
+    );
+    await bookmarks.add(one.id, "again");
+    expect((await bookmarks.find(one.id))?.note).toBe("again");
+    await expect(bookmarks.add((await add()).id, undefined)).rejects.toThrow(`${MAX_BOOKMARKS} bookmarks`);
+  });
+}
+
+describe("SQLite: events", () => testEvents(sqliteHome));
+describePostgres("PostgreSQL: events", () => testEvents(postgresHome));
