@@ -10,7 +10,7 @@ import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
 import { fetchRun, type FetchedRun } from "./fixtures-run.ts";
-import { checkName, writeFixture } from "./fixture-file.ts";
+import { checkFixtureName, writeFixture } from "../workbench/fixture-files.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { withFiles } from "./offline.ts";
 import { reading, type CommonOptions } from "./options.ts";
@@ -51,7 +51,7 @@ const toMasking = ({ mask, keep = [] }: AddOptions): MaskOptions | false =>
   mask === false ? false : { mask: Array.isArray(mask) ? mask : [], keep };
 
 async function addEvent(id: string, options: AddOptions, io: CliIo): Promise<void> {
-  const name = options.name === undefined ? undefined : checkName(options.name);
+  const name = options.name === undefined ? undefined : checkFixtureName(options.name);
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   await withFiles({ config: options.config }, io, async ({ snapshot }) => {
     const recorded = await recordFixture(event, snapshot, toMasking(options));
@@ -93,7 +93,7 @@ async function recordCase({ run, event, createdAt }: FetchedRun, snapshot: Snaps
 }
 
 async function addRun(id: string, options: AddOptions, io: CliIo): Promise<void> {
-  const name = options.name === undefined ? undefined : checkName(options.name);
+  const name = options.name === undefined ? undefined : checkFixtureName(options.name);
   const fetched = await connected({ ...options, json: true }, io, (to) => fetchRun(to, id));
   await withFiles({ config: options.config }, io, async ({ snapshot }) => {
     const { content, masked, changedBy, path } = await recordCase(fetched, snapshot, toMasking(options));
