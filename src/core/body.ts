@@ -92,7 +92,8 @@ export function collectBody(
     if (source.length > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
     return Promise.resolve({ ok: true, bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength) });
   }
-  return collect(source instanceof Readable ? source : Readable.fromWeb(source), limits);
+  // Where this file is checked with a browser's types, its `ReadableStream` is another one.
+  return collect(source instanceof Readable ? source : Readable.fromWeb(source as Parameters<typeof Readable.fromWeb>[0]), limits);
 }
 
 function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
@@ -187,7 +188,8 @@ export function guardRequest(request: Request, limits: BodyLimits): GuardedReque
     cancel: (reason) => reader.cancel(reason),
   });
   const { method, headers, url } = request;
-  return { request: new Request(url, { method, headers, body, duplex: "half" }), problem: () => found, end: meter.end };
+  const init = { method, headers, body, duplex: "half" as const };
+  return { request: new Request(url, init), problem: () => found, end: meter.end };
 }
 
 /** Returns the text fields of a multipart body, in order; undefined if it is malformed. */

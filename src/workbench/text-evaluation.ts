@@ -10,7 +10,7 @@ import type { Snapshot } from "../intake/types.ts";
 import type { ConditionTrace } from "../mapping/types.ts";
 import type { EventRecord } from "../store/types.ts";
 import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
-import type { CandidateResult } from "./landing-checks.ts";
+import { runTests, type CandidateResult, type TestSummary } from "./landing-checks.ts";
 import { findMapping, planChange, type PlannedChange, type ProposedChange } from "./planned-change.ts";
 import type { LandingDeps } from "./landing.ts";
 
@@ -37,6 +37,8 @@ export interface TextEvaluation {
   problems: TextProblem[];
   warnings: TextProblem[];
   marks: TextMark[];
+  /** What the tests of `hooks.testsDir` say with the text in place; null if the text has problems. */
+  tests: TestSummary | null;
   /** Null if the text has problems, or no event was named. */
   result: TestedHook | null;
   /** Why the event cannot be evaluated; null if it can. */
@@ -49,7 +51,7 @@ export interface EvaluationDeps {
   withCandidate<T>(file: string, text: string | null, use: (found: CandidateResult) => Promise<T>): Promise<T>;
 }
 
-const NONE: Omit<TextEvaluation, "problems"> = { mapping: null, warnings: [], marks: [], result: null, note: null };
+const NONE: Omit<TextEvaluation, "problems"> = { mapping: null, warnings: [], marks: [], tests: null, result: null, note: null };
 
 /** Where the parts of a path lead in a text: `match.payload.data.total`, whose last part may be a key with dots. */
 function findValue(root: TextNode, path: string): { start: number; value: TextNode } | undefined {
@@ -183,6 +185,7 @@ export async function evaluateText(
       mapping: mappings.mappings.find((one) => one.at === at)?.id ?? null,
       problems: [],
       warnings: warnings.filter(({ path }) => path.startsWith(at)).map((issue) => toProblem(text, root, at, issue)),
+      tests: await runTests(found.snapshot),
       marks: trace ? findMarks(text, root, trace.conditions) : [],
       ...evaluated,
     };
