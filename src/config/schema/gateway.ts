@@ -19,7 +19,7 @@ export const gatewaySchema = z
       .enum(CONSOLE_MODES)
       .optional()
       .describe(
-        'The operator\'s page: "off" does not serve it, "read" writes no file, "edit" also changes mappings. Default: "edit" if `host` is a loopback address and `publicUrl` is not set, otherwise "read".',
+        'The operator\'s page: `"off"` does not serve it, `"read"` writes no file, `"edit"` also changes mappings. Default: `"edit"` if `host` is a loopback address and `publicUrl` is not set, otherwise `"read"`.',
       ),
     docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
   })

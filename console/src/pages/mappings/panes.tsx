@@ -3,7 +3,7 @@ import type { MappingTrace } from "../../../../src/mapping/types.ts";
 import type { PlacedTrace, TestedAction } from "../../../../src/admin/test-hook.ts";
 import { OutsideText, Status } from "../../ui/basic.tsx";
 import { Search, Select, Tabs } from "../../ui/fields.tsx";
-import { clockTime, number, visibleText } from "../../ui/format.ts";
+import { clockTime, number, plural, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { href } from "../../router.ts";
@@ -206,7 +206,8 @@ export function WhatIfPane(props: { compared: Compared; last: number; onLast(las
         <span class="bad">−{number(report.wouldNotRun)} run</span>
         <span>{number(texts)} text changed</span>
         <span class="quiet">
-          of {number(report.events)} events{report.skipped > 0 ? `, ${number(report.skipped)} left out` : ""}
+          of {plural(report.events, "event")}
+          {report.skipped > 0 ? `, ${number(report.skipped)} left out` : ""}
           {complete ? "" : " …"}
         </span>
         {report.perDay ? (

@@ -1,5 +1,5 @@
 import { syntaxTree } from "@codemirror/language";
-import { RangeSetBuilder } from "@codemirror/state";
+import { Prec, RangeSetBuilder } from "@codemirror/state";
 import { Decoration, ViewPlugin, type DecorationSet, type EditorView, type ViewUpdate } from "@codemirror/view";
 
 /** What a piece of an expression is. The order tells: the first one that fits counts. */
@@ -63,8 +63,7 @@ function decorate(view: EditorView): DecorationSet {
   return builder.finish();
 }
 
-/** Colours the expressions inside of texts, which JSON5 itself knows nothing of. */
-export const expressions = ViewPlugin.fromClass(
+const coloured = ViewPlugin.fromClass(
   class {
     decorations: DecorationSet;
     constructor(view: EditorView) {
@@ -77,3 +76,6 @@ export const expressions = ViewPlugin.fromClass(
   },
   { decorations: (plugin) => plugin.decorations },
 );
+
+/** Colours the expressions inside of texts, which JSON5 itself knows nothing of: above the colour of the text around them. */
+export const expressions = Prec.high(coloured);
