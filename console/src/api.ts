@@ -6,10 +6,13 @@ export class AskError extends Error {
   /** `signed_out`, `unreachable`, or the code of the gateway's error. */
   readonly code: string;
   readonly status: number;
-  constructor(code: string, message: string, status = 0) {
+  /** What is wrong in detail, such as the problems of a config. */
+  readonly issues: readonly { path: string; message: string; detail?: string }[];
+  constructor(code: string, message: string, status = 0, issues: AskError["issues"] = []) {
     super(message);
     this.code = code;
     this.status = status;
+    this.issues = issues;
   }
 }
 
@@ -50,11 +53,14 @@ async function send(path: string, { method = "GET", body, signal }: AskOptions):
     throw new AskError("signed_out", "Your session has ended. Sign in again to go on.", 401);
   }
   if (response.ok) return response;
-  const answer = (await response.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
+  const answer = (await response.json().catch(() => null)) as {
+    error?: { code?: string; message?: string; issues?: AskError["issues"] };
+  } | null;
   throw new AskError(
     answer?.error?.code ?? "unknown",
     answer?.error?.message ?? `The gateway answered with status ${response.status}.`,
     response.status,
+    answer?.error?.issues,
   );
 }
 

@@ -106,14 +106,17 @@ function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions
   }
 }
 
-/** Adds to each trace where its mapping is written: file and line; for a preset where the config enables it. */
-function place(traces: readonly MappingTrace[], { configFile: file, config, texts }: Snapshot): PlacedTrace[] {
-  const issues = traces.map(({ at }, index) => ({ path: at, message: String(index) }));
+/** Adds to each mapping where it is written: file and line; for a preset where the config enables it. */
+export function place<T extends { at: string; origin: string }>(
+  mappings: readonly T[],
+  { configFile: file, config, texts }: Snapshot,
+): (T & { place: string })[] {
+  const issues = mappings.map(({ at }, index) => ({ path: at, message: String(index) }));
   const places = locateIssues(issues, { file, mappingsDir: config.hooks.mappingsDir, texts });
-  return traces.map((trace, index) => {
+  return mappings.map((mapping, index) => {
     const found = places[index];
-    const name = found?.file === undefined ? trace.origin : basename(found.file);
-    return { ...trace, place: found?.line === undefined ? name : `${name}:${found.line}` };
+    const name = found?.file === undefined ? mapping.origin : basename(found.file);
+    return { ...mapping, place: found?.line === undefined ? name : `${name}:${found.line}` };
   });
 }
 

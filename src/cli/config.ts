@@ -40,8 +40,8 @@ async function undo(options: UndoOptions, io: CliIo): Promise<void> {
   if (versions.length === 0) return io.out("no change is kept: Rouse has changed no file of the config\n");
   printTable(
     io,
-    ["AT", "CHANGE", "FILE"],
-    versions.map(({ at, what, file }) => [localTime(at), what, relative(io.cwd, file)]),
+    ["AT", "CHANGE", "FILE", "BY"],
+    versions.map(({ at, what, file, by }) => [localTime(at), what, relative(io.cwd, file), by ?? ""]),
   );
 }
 

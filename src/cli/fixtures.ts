@@ -11,7 +11,7 @@ import { connected } from "./connect.ts";
 import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
 import { fetchRun, type FetchedRun } from "./fixtures-run.ts";
-import { checkName, writeFixture } from "../workbench/fixture-write.ts";
+import { checkFixtureName, writeFixture } from "../workbench/fixture-files.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { withFiles } from "./offline.ts";
 import { reading, type CommonOptions } from "./options.ts";
@@ -52,7 +52,7 @@ const toMasking = ({ mask, keep = [] }: AddOptions): MaskOptions | false =>
   mask === false ? false : { mask: Array.isArray(mask) ? mask : [], keep };
 
 async function addEvent(id: string, options: AddOptions, io: CliIo): Promise<void> {
-  if (options.name !== undefined) checkName(options.name);
+  if (options.name !== undefined) checkFixtureName(options.name);
   const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   await withFiles({ config: options.config }, io, async ({ snapshot }) => {
     const masking = toMasking(options);
@@ -91,7 +91,7 @@ async function recordCase({ run, event, createdAt }: FetchedRun, snapshot: Snaps
 }
 
 async function addRun(id: string, options: AddOptions, io: CliIo): Promise<void> {
-  const name = options.name === undefined ? undefined : checkName(options.name);
+  const name = options.name === undefined ? undefined : checkFixtureName(options.name);
   const fetched = await connected({ ...options, json: true }, io, (to) => fetchRun(to, id));
   await withFiles({ config: options.config }, io, async ({ snapshot }) => {
     const { content, masked, changedBy, path } = await recordCase(fetched, snapshot, toMasking(options));

@@ -23,7 +23,10 @@ export interface LandOptions extends CommonOptions {
   patch?: boolean;
 }
 
-type ListedVersion = Pick<Awaited<ReturnType<Landing["versions"]>>[number], "id" | "at" | "what" | "file">;
+type ListedVersion = Pick<Awaited<ReturnType<Landing["versions"]>>[number], "id" | "at" | "what" | "file"> & {
+  by?: string | null | undefined;
+  from?: string | null | undefined;
+};
 
 /** Where a change is made: in the gateway that runs, or in this process if none runs. */
 interface ChangeClient {
@@ -60,7 +63,7 @@ async function withStore<T>({ file }: LoadedConfig, io: CliIo, use: (store: Stor
 async function inProcess(options: CommonOptions, io: CliIo): Promise<ChangeClient> {
   const loaded = await loadForDrafts(options, io);
   const files = toFiles(loaded, io);
-  return createLanding({
+  const landing = createLanding({
     places: () => ({ ...toPlaces(loaded), configFile: loaded.file, stateDir: loaded.stateDir }),
     snapshot: () => undefined,
     withCandidate: (texts, use) =>
@@ -69,6 +72,7 @@ async function inProcess(options: CommonOptions, io: CliIo): Promise<ChangeClien
     findObstacle: async () => undefined,
     now: io.now,
   });
+  return { ...landing, land: (change, given) => landing.land(change, { ...given, by: "command line" }) };
 }
 
 /** Opens what makes changes. Both ways do the same; only a gateway that runs takes the change into use. */

@@ -8,6 +8,8 @@ export interface Issue {
   column?: number;
   /** Further lines for the operator: an excerpt of the config or of a module, with a caret below the place. */
   detail?: string;
+  /** The character of the field's text, from 0, where an expression in it is wrong. */
+  offset?: number;
   /** For warnings about mappings: the rule that `lint.off` of the mapping silences. */
   rule?: string;
   /** True if the problem does not follow from the files of the config: the next start with the same files may succeed. */
@@ -65,6 +67,11 @@ export const REQUEST_ERRORS = {
   duplicate_document: { status: 409, meaning: "A document with the same content exists already." },
   no_route: { status: 409, meaning: "The reply still has no route." },
   document_shared: { status: 403, meaning: "The document belongs to other agents too, so this caller cannot change it." },
+  console_read_only: {
+    status: 403,
+    meaning: 'The console may write no file (`gateway.console: "read"`). The command line may.',
+  },
+  token_needed: { status: 403, meaning: "The console needs the gateway token again: it was shown more than 15 minutes ago." },
   conflict: { status: 409, meaning: "The file has changed since the change of it was shown." },
   superseded: { status: 409, meaning: "A newer request of the same client has taken the place of this one." },
   what_if_unavailable: {

@@ -1,7 +1,8 @@
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { ExaminedChange } from "../workbench/landing.ts";
 import type { AnswerLine, WhatIf, WhatIfRequest } from "../workbench/types.ts";
-import type { JobLine, WhatIfJob } from "../workbench/what-if-job.ts";
+import type { TextEvaluation } from "../workbench/text-evaluation.ts";
+import type { JobLine, TextChange, WhatIfJob } from "../workbench/what-if-job.ts";
 import type { MappingChange } from "../workbench/planned-change.ts";
 import type { Resources } from "./resources.ts";
 import { WhatIfProcess, type JobLines } from "./what-if-process.ts";
@@ -119,6 +120,16 @@ class Jobs {
     throw new RouseError(STOPPING);
   }
 
+  async evaluate(change: TextChange, event: string | undefined): Promise<TextEvaluation> {
+    const { lines } = await this.#start({ kind: "evaluate", change, event });
+    for await (const line of lines) {
+      if (line.type !== "evaluated") continue;
+      const { type: _type, ...evaluation } = line;
+      return evaluation;
+    }
+    throw new RouseError(STOPPING);
+  }
+
   async close(): Promise<void> {
     for (const lines of this.#comparisons.keys()) lines.fail(STOPPING);
     await Promise.all([...this.#processes].map((one) => one.end()));
@@ -137,6 +148,10 @@ export function createWhatIf(resources: Resources): WhatIfService {
     async compare(request, signal) {
       if (!isAvailable) throw new RouseError(UNAVAILABLE);
       return jobs.compare(request, signal);
+    },
+    async evaluate(change, event) {
+      if (!isAvailable) throw new RouseError(UNAVAILABLE);
+      return jobs.evaluate(change, event);
     },
     examine: (change) => jobs.examine(change),
   };

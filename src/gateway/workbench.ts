@@ -1,5 +1,8 @@
+import { createBookmarks } from "../admin/bookmarks.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
-import { createLanding, type LandingDeps } from "../workbench/landing.ts";
+import type { Logger } from "../core/log.ts";
+import { createFreezer } from "../workbench/freeze.ts";
+import { createLanding, type Landing, type LandingDeps } from "../workbench/landing.ts";
 import { createProposals } from "../workbench/proposals.ts";
 import { createTrials, type TrialDeps } from "../workbench/trials.ts";
 import type { Workbench } from "../workbench/types.ts";
@@ -14,6 +17,20 @@ async function findOtherConfigs({ cluster, snapshot }: Resources): Promise<strin
   if (others.length === 0) return undefined;
   const names = others.map(({ id, info }) => info?.host ?? id).join(", ");
   return `other gateways of the same database have another config (${names}): change the files of all of them`;
+}
+
+/** Logs who changed which file, and from which config to which. */
+function logChanges(landing: Landing, snapshot: Resources["snapshot"], log: Logger): Landing {
+  return {
+    ...landing,
+    async land(change, options) {
+      const from = snapshot().hash;
+      const result = await landing.land(change, options);
+      if (result.landed)
+        log.info({ by: options.by, change: change.kind, file: result.file, from, to: snapshot().hash }, "the config was changed");
+      return result;
+    },
+  };
 }
 
 /** Creates what operators work on mappings with. Trials end with the gateway. */
@@ -42,8 +59,10 @@ export function createWorkbench(resources: Resources): Workbench {
     findObstacle: () => findOtherConfigs(resources),
     now: clock.now,
   };
-  const landing = createLanding(changes);
-  const proposals = createProposals({ ...changes, getEvent: (id) => resources.store.get("event", id), log });
+  const landing = logChanges(createLanding(changes), snapshot, log);
+  const getEvent = (id: string) => resources.store.get("event", id);
+  const fixtures = createFreezer({ ...changes, getEvent: createBookmarks(resources).getEvent });
+  const proposals = createProposals({ ...changes, getEvent, log });
   const build: TrialDeps["build"] = async (texts) => {
     const pool = createTransformPool({ log, env: options.env });
     const built = await buildFiles({ texts, pool });
@@ -57,5 +76,5 @@ export function createWorkbench(resources: Resources): Workbench {
   const trials = createTrials({ places, build, clock, log });
   opened.defer(() => trials.close());
   swapped.push(() => trials.refresh());
-  return { landing, proposals, trials, whatIf };
+  return { fixtures, landing, proposals, trials, whatIf };
 }

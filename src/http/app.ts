@@ -14,14 +14,17 @@ import { createFailureLimiter, type createSharedCounts } from "../intake/callers
 import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
 import { VERSION } from "../core/version.ts";
 import { createConsoleAssets } from "./console/assets.ts";
-import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet, createConsoleSessions } from "./console/routes.ts";
+import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
+import { findSessionProblem } from "./console/modes.ts";
+import { createConsoleSessions } from "./console/sessions.ts";
+import { getConsoleMode } from "../config/console-mode.ts";
 import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
-import { bodySource, getHeaders, getPeer, isDisguisedPath } from "./request.ts";
+import { bodySource, getHeaders, getPeer, isDisguisedPath, resolveCaller } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Workbench } from "../workbench/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
@@ -99,12 +102,17 @@ function operatorRoutes(deps: AppDeps): Hono {
     return presented !== undefined && isOperator(presented.token);
   };
   const sessions = createConsoleSessions(deps.clock);
+  const mode = () => getConsoleMode(deps.snapshot().config.gateway);
   // A page of another site can send the cookie along with a form, but neither this header nor this origin.
   const hasSession = (c: Context): boolean =>
     c.req.path.startsWith("/admin/") &&
     c.req.header("x-rouse-console") !== undefined &&
     isSameOrigin(c) &&
+    mode() !== "off" &&
     sessions.has(c.req.header("cookie"));
+  /** Why a session may not do what the token may. */
+  const sessionProblem = (c: Context): Failure | undefined =>
+    hasSession(c) ? findSessionProblem(c.req, { mode: mode(), isProved: sessions.isProved(c.req.header("cookie")) }) : NO_TOKEN;
   app.route(
     "/console",
     consoleRoutes({
@@ -113,21 +121,29 @@ function operatorRoutes(deps: AppDeps): Hono {
       limiter: createFailureLimiter(deps.clock, deps.sharedCounts?.("console")),
       isOperator,
       hasToken,
+      mode,
     }),
   );
   app.use("*", async (c, next) => {
-    if (!hasToken(c) && !hasSession(c)) return failureResponse(c, NO_TOKEN, newId("req"));
+    const problem = hasToken(c) ? undefined : sessionProblem(c);
+    if (problem) return failureResponse(c, problem, newId("req"));
     await next();
     c.res.headers.set("cache-control", "no-store");
     // The page offers to load itself again when another version answers.
     c.res.headers.set("x-rouse-version", VERSION);
   });
   app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
+  const describeOperator = (c: Context): string => {
+    const { address } = resolveCaller(getPeer(c), c.req.header("x-forwarded-for"), deps.snapshot());
+    return `${hasToken(c) ? "admin API" : "console"} ${address}`;
+  };
   const admin = lazy(async () => {
     const { createAdminRoutes } = await import("./admin/app.ts");
     return new Hono().route("/admin/v1", createAdminRoutes(deps.admin, deps.workbench));
   });
-  app.all("/admin/v1/*", (c) => inTime(async () => (await admin()).fetch(c.req.raw, c.env), deps));
+  app.all("/admin/v1/*", (c) =>
+    inTime(async () => (await admin()).fetch(c.req.raw, { ...(c.env as object), operator: describeOperator(c) }), deps),
+  );
   app.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503));
   return app;
 }
@@ -158,8 +174,9 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
     return c.text(deps.admin.status().services.every((service) => service.ok) ? "ready" : "degraded");
   });
   app.get("/", (c) => {
-    const { adminPort, docs } = deps.snapshot().config.gateway;
-    return homePage(c, { console: adminPort === undefined, docs });
+    const { gateway } = deps.snapshot().config;
+    const at = gateway.adminPort === undefined ? "here" : "elsewhere";
+    return homePage(c, { console: getConsoleMode(gateway) === "off" ? "off" : at, docs: gateway.docs });
   });
   app.get("/openapi.json", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
@@ -234,7 +251,7 @@ export function createApps(deps: AppDeps): Apps {
     return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);
   });
   const admin = createApp();
-  admin.get("/", (c) => homePage(c, { console: true, docs: false }));
+  admin.get("/", (c) => homePage(c, { console: getConsoleMode(deps.snapshot().config.gateway) === "off" ? "off" : "here", docs: false }));
   admin.route("/", operator);
   return { main, admin };
 }

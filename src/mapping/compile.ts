@@ -46,9 +46,11 @@ class MappingCompiler {
     this.#permissions = createPermissions(options.transformsDir, options.hooks.transformPermissions);
   }
 
-  #problem(source: MappingSource, field: string, message: string, detail?: string): void {
+  #problem(source: MappingSource, field: string, problem: string | Pick<Issue, "message" | "detail" | "offset">): void {
     const at = source.options?.fields.includes(field) ? source.options.at : source.at;
-    this.issues.push({ path: `${at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
+    const { message, detail, offset }: Pick<Issue, "message" | "detail" | "offset"> =
+      typeof problem === "string" ? { message: problem } : problem;
+    this.issues.push({ path: `${at}.${field}`, message, ...(detail !== undefined && { detail }), ...(offset !== undefined && { offset }) });
   }
 
   #add(source: MappingSource, problems: readonly FieldProblem[]): void {
@@ -58,7 +60,7 @@ class MappingCompiler {
   #compileTemplate(source: MappingSource, field: string, text: string, options: TemplateOptions): Template | undefined {
     const compiled = compileTemplate(text, { ...options, field });
     if (compiled.ok) return compiled.template;
-    this.#problem(source, field, compiled.message, compiled.detail);
+    this.#problem(source, field, compiled);
     return undefined;
   }
 
@@ -165,7 +167,7 @@ class MappingCompiler {
     if (config.forEach !== undefined) {
       const compiled = compileExpression(config.forEach, { runner, field: "forEach" });
       if (compiled.ok) made.forEach = compiled.expression;
-      else this.#problem(source, "forEach", compiled.message, compiled.detail);
+      else this.#problem(source, "forEach", compiled);
     }
     const transform = this.#transform(source);
     if (transform) made.transform = transform;
@@ -199,7 +201,7 @@ class MappingCompiler {
       pool,
     });
     if (compiled.ok) return compiled.transform;
-    this.#problem(source, `transform.${compiled.field}`, compiled.message, compiled.detail);
+    this.#problem(source, `transform.${compiled.field}`, compiled);
     return undefined;
   }
 

@@ -50,7 +50,7 @@ function note({ error, ...result }: Explained, { [NOTES]: notes, index }: Templa
 export function compileExpression(
   source: string,
   { runner, clock = SYSTEM_CLOCK, field = "" }: ExpressionOptions = {},
-): { ok: true; expression: Expression } | { ok: false; message: string; detail?: string } {
+): { ok: true; expression: Expression } | { ok: false; message: string; detail?: string; offset?: number } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
   const path = parsePath(source);
   if (path) return { ok: true, expression: { source, evaluate: (scope) => ({ ok: true, value: readScope(path, scope) }) } };

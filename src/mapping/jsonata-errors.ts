@@ -74,12 +74,12 @@ export function describeFailure(error: unknown, source: string): CodeError {
 }
 
 /** Why a text is no expression, and where: it quotes the operator's own text alone. */
-export function describeSyntaxError(error: unknown, source: string): { message: string; detail?: string } {
+export function describeSyntaxError(error: unknown, source: string): { message: string; detail?: string; offset?: number } {
   const thrown = error as JsonataError;
   const code = getErrorCode(thrown);
   const offset = getOffset(thrown, source);
   const said = code === undefined ? "" : `: ${String(thrown.message).slice(0, MAX_VALUE)} (${code})`;
   if (offset === undefined) return { message: `is not valid JSONata${said}` };
   const { line, column, excerpt } = placeIn(source, offset);
-  return { message: `is not valid JSONata at line ${line}, column ${column}${said}`, detail: excerpt };
+  return { message: `is not valid JSONata at line ${line}, column ${column}${said}`, detail: excerpt, offset };
 }

@@ -124,7 +124,7 @@ export function compileGuarded(
   source: string,
   limitMs: number,
   clock: CpuClock = SYSTEM_CLOCK,
-): { ok: true; compiled: Compiled } | { ok: false; message: string; detail?: string } {
+): { ok: true; compiled: Compiled } | { ok: false; message: string; detail?: string; offset?: number } {
   const limit = createCpuLimit(limitMs, clock);
   let expression: ReturnType<typeof jsonataType>;
   try {
@@ -135,7 +135,7 @@ export function compileGuarded(
   const { problem, hasFunctions, variables } = lookOver(expression.ast());
   if (problem !== undefined) {
     const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
-    return { ok: false, message: problem.message, ...(at < 0 ? {} : { detail: placeIn(source, at).excerpt }) };
+    return { ok: false, message: problem.message, ...(at < 0 ? {} : { detail: placeIn(source, at).excerpt, offset: at }) };
   }
   for (const [name, definition] of getFunctions(load())) if (variables.has(name)) expression.assign(name, definition);
   if (hasFunctions) expression.assign(AFTER_EACH_STEP, watchSteps());

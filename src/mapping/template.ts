@@ -56,19 +56,21 @@ const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g,
 export function compileTemplate(
   source: string,
   options: TemplateOptions = {},
-): { ok: true; template: Template } | { ok: false; message: string; detail?: string } {
+): { ok: true; template: Template } | { ok: false; message: string; detail?: string; offset?: number } {
   const pieces: (string | Expression)[] = [];
   let at = 0;
   for (;;) {
     const open = source.indexOf("{{", at);
     if (open < 0) break;
     const end = expressionEnd(source, open + 2);
-    if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}` };
+    if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}`, offset: open };
     if (open > at) pieces.push(source.slice(at, open));
-    const compiled = compileExpression(source.slice(open + 2, end).trim(), options);
+    const written = source.slice(open + 2, end);
+    const expression = written.trim();
+    const compiled = compileExpression(expression, options);
     if (!compiled.ok) {
-      const expression = source.slice(open + 2, end).trim();
-      return { ...compiled, message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
+      const start = open + 2 + written.length - written.trimStart().length;
+      return { ...compiled, offset: start + (compiled.offset ?? 0), message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
     }
     pieces.push(compiled.expression);
     at = end + 2;

@@ -1,9 +1,13 @@
-import type { EventDetail } from "../admin/views.ts";
+import { eventDetail, type EventDetail } from "../admin/views.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
+import type { EventRecord } from "../store/types.ts";
+import { checkFixtureName, writeFixture } from "./fixture-files.ts";
 import { recordFixture } from "./fixture-record.ts";
-import { checkName, writeFixture } from "./fixture-write.ts";
 import type { FixtureExpectation } from "./fixture.ts";
+import type { LandingDeps } from "./landing.ts";
+import { planChange } from "./planned-change.ts";
+import type { TextChange } from "./what-if-job.ts";
 
 /** How an event is frozen as a test. */
 export interface FreezeOptions {
@@ -36,12 +40,12 @@ function toWriteError(error: unknown, testsDir: string): unknown {
 }
 
 /**
- * Writes a recorded event with what today's mappings make of it into `hooks.testsDir`, with private values masked.
+ * Writes a recorded event with what the snapshot's mappings make of it into `hooks.testsDir`, with private values masked.
  * @throws RouseError `not_found` if the body is no longer kept, `usage` if no mapping decides, a field is not in the request, or the
  * file cannot be written.
  */
 export async function freezeEvent(event: EventDetail, snapshot: Snapshot, { name, mask, keep }: FreezeOptions): Promise<FrozenEvent> {
-  const checked = name === undefined ? undefined : checkName(name);
+  const checked = name === undefined ? undefined : checkFixtureName(name);
   const recorded = await recordFixture(event, snapshot, mask === false ? false : { mask, keep });
   const { file, masks, reason, changedBy } = recorded;
   const { expect } = file;
@@ -53,4 +57,43 @@ export async function freezeEvent(event: EventDetail, snapshot: Snapshot, { name
     throw toWriteError(error, testsDir);
   });
   return { written, masked, changedBy: null, reason, expect };
+}
+
+/** An event that is to be kept as a test. */
+export interface FreezeRequest extends FreezeOptions {
+  event: string;
+  /** The test expects what the mappings do with this change in place; undefined: what they do today. */
+  change?: TextChange | undefined;
+}
+
+export interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "places"> {
+  snapshot(): Snapshot;
+  getEvent(id: string): Promise<EventRecord | undefined>;
+}
+
+/** Keeps recorded events as tests of `hooks.testsDir`. */
+export interface Freezer {
+  /**
+   * Writes a recorded event into a file of its own, as a test. Values that look private are masked.
+   * @throws RouseError as `freezeEvent`; `not_found` if there is no such event, or `config_invalid` if the config has problems with
+   * the change.
+   */
+  freeze(request: FreezeRequest): Promise<FrozenEvent>;
+}
+
+/** Creates what keeps events as tests. */
+export function createFreezer({ getEvent, places, snapshot, withCandidate }: FreezeDeps): Freezer {
+  return {
+    async freeze({ event: id, change: wanted, ...options }) {
+      const event = await getEvent(id);
+      if (!event) throw new RouseError({ code: "not_found", message: "there is no event with this id" });
+      const detail = eventDetail(event, new Map());
+      if (!wanted) return freezeEvent(detail, snapshot(), options);
+      const { change } = await planChange(wanted, snapshot(), places());
+      return withCandidate(new Map([[change.file, change.after]]), (found) => {
+        if (found.ok) return freezeEvent(detail, found.snapshot, options);
+        throw new RouseError({ code: "config_invalid", message: "the config has problems with this change", issues: found.issues });
+      });
+    },
+  };
 }

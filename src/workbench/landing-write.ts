@@ -123,11 +123,16 @@ async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<s
 }
 
 /** Writes a change, and waits until a gateway that runs uses exactly what was checked; else the file goes back. */
-export async function writeChange(planned: PlannedChange, expected: string, deps: WriteDeps): Promise<Landed> {
+export async function writeChange(
+  planned: PlannedChange,
+  expected: string,
+  deps: WriteDeps & { by?: string | undefined },
+): Promise<Landed> {
   const { change, version, draft } = planned;
   const { file } = change;
   const { stateDir } = deps.places();
-  const kept = { ...change, what: planned.what, ...(draft && { draft: { file: draft.file, text: draft.text } }) };
+  const from = deps.snapshot()?.hash;
+  const kept = { ...change, what: planned.what, by: deps.by, from, ...(draft && { draft: { file: draft.file, text: draft.text } }) };
   let id: string | undefined;
   const forget = async (): Promise<void> => (id === undefined ? undefined : removeVersion(stateDir, id));
   const notWritten = async (reason: string): Promise<Landed> => {

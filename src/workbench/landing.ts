@@ -47,6 +47,8 @@ export interface ExaminedChange {
 export interface LandingOptions {
   /** The base of the check that was shown. Undefined: the files as they are now. */
   base?: string | undefined;
+  /** Who makes it, for the list of versions. */
+  by?: string | undefined;
   /** What is confirmed by name. */
   confirm?: readonly Confirmation[] | undefined;
 }
@@ -116,7 +118,7 @@ async function land(
   const expected = await buildConfirmed(planned, confirm, deps);
   const reason = await findReason(change, deps);
   if (reason !== undefined) return { landed: false, file: change.file, reason, patch: renderPatch(planned, deps) };
-  return writeChange(planned, expected, deps);
+  return writeChange(planned, expected, { ...deps, by: options.by });
 }
 
 /** How many texts are remembered for the details of a conflict. */

@@ -1,4 +1,7 @@
+import type { TextEvaluation } from "./text-evaluation.ts";
+import type { TextChange } from "./what-if-job.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Freezer } from "./freeze.ts";
 import type { Landing } from "./landing.ts";
 import type { ProposedChange } from "./planned-change.ts";
 import type { Selection } from "./selection.ts";
@@ -25,10 +28,17 @@ export interface WhatIf {
    * config has problems with the change, or `not_found` or `usage` if the change cannot be made.
    */
   compare(request: WhatIfRequest, signal?: AbortSignal): Promise<AsyncIterable<AnswerLine>>;
+  /**
+   * Says what the text of one mapping makes of one recorded event; without one, only what is wrong with it.
+   * @throws RouseError `what_if_unavailable`, `not_found` if there is no such event, or `conflict` if the config's files are not
+   * what the gateway uses.
+   */
+  evaluate(change: TextChange, event?: string): Promise<TextEvaluation>;
 }
 
 /** What a gateway offers to those who work on its mappings. */
 export interface Workbench {
+  fixtures: Freezer;
   landing: Landing;
   proposals: Proposals;
   trials: Trials;

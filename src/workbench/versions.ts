@@ -12,6 +12,10 @@ const MAX_VERSIONS = 20;
 interface KeptChange extends FileChange {
   /** What was done, for lists. */
   what: string;
+  /** Who made it, such as `console 127.0.0.1`. */
+  by?: string | undefined;
+  /** The hash of the config that was in use before. */
+  from?: string | undefined;
   /** The draft that went away. */
   draft?: { file: string; text: string };
 }

@@ -5,6 +5,7 @@ import type { CandidateResult, ComparisonDeps } from "./landing-checks.ts";
 import { RouseError } from "../core/errors.ts";
 import { planChange, type MappingChange, type ProposedChange } from "./planned-change.ts";
 import { readEvents, type Selection } from "./selection.ts";
+import { evaluateText, type EvaluationDeps, type TextEvaluation } from "./text-evaluation.ts";
 import { toLines, type WhatIfLine } from "./what-if-lines.ts";
 import { whatIf } from "./what-if.ts";
 
@@ -13,10 +14,15 @@ export type WhatIfJob =
   /** What the change would do with recorded events. */
   | { kind: "compare"; change: ProposedChange; selection: Selection }
   /** What is shown before it is landed. */
-  | { kind: "examine"; change: MappingChange };
+  | { kind: "examine"; change: MappingChange }
+  /** What the text of one mapping makes of one recorded event. */
+  | { kind: "evaluate"; change: TextChange; event?: string | undefined };
+
+/** A change that is the text of one mapping. */
+export type TextChange = Extract<MappingChange, { kind: "replace" | "add" }>;
 
 /** A line of a job's answer. */
-export type JobLine = WhatIfLine | ({ type: "examined" } & ExaminedChange);
+export type JobLine = WhatIfLine | ({ type: "examined" } & ExaminedChange) | ({ type: "evaluated" } & TextEvaluation);
 
 export interface JobDeps extends Pick<ComparisonDeps, "withCandidate" | "now"> {
   places: LandingDeps["places"];
@@ -70,6 +76,12 @@ async function examine({ change }: Extract<WhatIfJob, { kind: "examine" }>, deps
   await send({ type: "examined", ...examined });
 }
 
+async function evaluate({ change, event: id }: Extract<WhatIfJob, { kind: "evaluate" }>, deps: JobDeps, send: Send): Promise<void> {
+  const selected = id === undefined ? undefined : await readEvents(abortable(deps), { last: 1, events: [id] }).next();
+  const withCandidate: EvaluationDeps["withCandidate"] = (file, text, use) => deps.withCandidate(new Map([[file, text]]), use);
+  await send({ type: "evaluated", ...(await evaluateText(change, selected?.value ?? undefined, { ...deps, withCandidate })) });
+}
+
 type Send = (line: JobLine) => Promise<void>;
 
 /**
@@ -77,5 +89,6 @@ type Send = (line: JobLine) => Promise<void>;
  * @throws RouseError if the change cannot be made, or the config has problems with it; the reason of `signal` when it aborts.
  */
 export function runJob(job: WhatIfJob, deps: JobDeps, send: Send): Promise<void> {
+  if (job.kind === "evaluate") return evaluate(job, deps, send);
   return job.kind === "compare" ? compare(job, deps, send) : examine(job, deps, send);
 }

@@ -85,14 +85,14 @@ it("bookmarks an event, lists it, explains and replays it, and removes the bookm
 
 it("freezes an event as a test over HTTP as `rouse fixtures add` does", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
-  const freeze = (body: object) => world.admin(`/admin/v1/events/${order}/freeze`, { method: "POST", body: JSON.stringify(body) });
+  const freeze = (body: object) => world.admin("/admin/v1/fixtures", { method: "POST", body: JSON.stringify({ event: order, ...body }) });
   const { body } = await freeze({ name: "large" });
-  expect(body.frozen).toMatchObject({
+  expect(body.fixture).toMatchObject({
     written: expect.stringMatching(/tests\/shop\/large\.json5$/),
     masked: ["payload.customer.email"],
     changedBy: null,
   });
-  const written = await readFile(body.frozen.written as string, "utf8");
+  const written = await readFile(body.fixture.written as string, "utf8");
   expect(written).not.toContain("ann@shop.example");
   const tested = await cli.rouse(["test"]);
   expect([tested.code, tested.err]).toEqual([0, ""]);
@@ -102,7 +102,7 @@ it("freezes an event as a test over HTTP as `rouse fixtures add` does", async ()
   expect([outside.status, outside.body.error.message]).toEqual([400, expect.stringContaining("write letters, digits")]);
   const unknown = await freeze({ mask: ["payload.nothing"] });
   expect([unknown.status, unknown.body.error.message]).toEqual([400, expect.stringContaining("the request has no such field")]);
-  expect((await freeze({ mask: ["payload.type"] })).body.frozen).toMatchObject({ written: null, changedBy: ["payload.type"] });
+  expect((await freeze({ mask: ["payload.type"] })).body.fixture).toMatchObject({ written: null, changedBy: ["payload.type"] });
 });
 
 it("replays a bookmarked event whose record and body retention has deleted", async () => {

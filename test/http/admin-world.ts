@@ -18,6 +18,7 @@ import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/admin/types.ts";
 import type { MappingSet, PathRules } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
+import { createFreezer } from "../../src/workbench/freeze.ts";
 import { createLanding, type LandingDeps } from "../../src/workbench/landing.ts";
 import { createProposals } from "../../src/workbench/proposals.ts";
 import { createTrials } from "../../src/workbench/trials.ts";
@@ -161,7 +162,11 @@ export async function createWorld(): Promise<World> {
       log: pino({ level: "silent" }),
     }),
     trials: createTrials({ places, build: async () => ({ ok: false, issues }), clock: systemClock, log: pino({ level: "silent" }) }),
+    fixtures: createFreezer({ ...changes, snapshot: () => snapshot, getEvent: (id) => handle.store.get("event", id) }),
     whatIf: {
+      evaluate: async () => {
+        throw new RouseError({ code: "what_if_unavailable", message: "nothing is evaluated here" });
+      },
       compare: async () => {
         throw new RouseError({ code: "what_if_unavailable", message: "nothing is compared here" });
       },

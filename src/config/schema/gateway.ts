@@ -3,6 +3,9 @@ import { duration, durationOr, idText, secretSchema } from "./common.ts";
 import { knowledgeSchema } from "./knowledge.ts";
 import { LOG_LEVELS } from "../../core/log.ts";
 
+/** What the console may do: it is not served, it writes no file, or it changes mappings. */
+export const CONSOLE_MODES = ["off", "read", "edit"] as const;
+
 export const gatewaySchema = z
   .strictObject({
     host: z.string().min(1).default("127.0.0.1").describe("Address to listen on."),
@@ -12,6 +15,12 @@ export const gatewaySchema = z
     publicUrl: z.url().optional().describe("The address under which senders reach the gateway."),
     trustedProxies: z.array(z.string()).default([]).describe("Addresses or CIDR ranges whose X-Forwarded-For is used."),
     drainSeconds: z.number().min(0).default(20).describe("How long running turns may go on after SIGTERM."),
+    console: z
+      .enum(CONSOLE_MODES)
+      .optional()
+      .describe(
+        'The operator\'s page: `"off"` does not serve it, `"read"` writes no file, `"edit"` also changes mappings. Default: `"edit"` if `host` is a loopback address and `publicUrl` is not set, otherwise `"read"`.',
+      ),
     docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
   })
   .prefault({})

@@ -5,6 +5,7 @@ import { failureAnswer } from "./answer.ts";
 import { approvalRoutes } from "./approvals.ts";
 import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
+import { fixtureRoutes, mappingRoutes, schemaRoutes } from "./mappings.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
@@ -30,6 +31,9 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/keys", keyRoutes(deps))
     .route("/chat", chatRoutes(deps))
     .route("/knowledge", knowledgeRoutes(deps))
+    .route("/mappings", mappingRoutes(deps))
+    .route("/mapping-schema", schemaRoutes())
+    .route("/fixtures", fixtureRoutes(workbench))
     .route("/changes", changeRoutes(workbench))
     .route("/proposals", proposalRoutes(workbench))
     .route("/trials", trialRoutes(workbench))

@@ -88,7 +88,6 @@ export function systemRoutes(deps: AdminDeps) {
     .get("/plugins", (c) => jsonAnswer(c, { plugins: [...deps.snapshot().plugins] }))
     .get("/stream", query(streamQuery), async (c) => answerLines(c, await stream.follow(c.req.valid("query"))))
     .get("/usage", query(usageQuery(deps)), async (c) => jsonAnswer(c, await readUsage(deps, c.req.valid("query"))))
-    .get("/mappings", (c) => jsonAnswer(c, system.listMappings(deps)))
     .get("/status", async (c) => jsonAnswer(c, await system.showStatus(deps)))
     .get("/refusals", query(denialQuery), (c) => jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))))
     .get("/config", (c) => jsonAnswer(c, system.showConfig(deps)))

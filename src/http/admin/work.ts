@@ -10,7 +10,6 @@ import type { AdminDeps } from "../../admin/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
 import { runStatus } from "../openapi/schemas.ts";
-import { freezeEvent } from "../../workbench/freeze.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
 import { flag, jsonBody, limit, page, query, since } from "./query.ts";
@@ -24,8 +23,6 @@ const REASON = "say why, in 1 to 500 characters";
 const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
 const SEARCH = "write words or field:value, in 1 to 500 characters";
 const note = z.string().trim().max(500, "write at most 500 characters").optional();
-const fields = z.array(z.string().min(1)).default([]);
-const freeze = z.strictObject({ name: text, mask: z.union([fields, z.literal(false)]).default([]), keep: fields });
 const replay = z.strictObject({ dryRun, action: z.int().positive().optional(), body: z.base64().optional() });
 const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
 
@@ -96,10 +93,6 @@ export function eventRoutes(deps: AdminDeps) {
     .delete("/:id/bookmark", async (c) => {
       await deps.bookmarks.remove(c.req.param("id"));
       return jsonAnswer(c, {});
-    })
-    .post("/:id/freeze", jsonBody(freeze), async (c) => {
-      const { event } = await records.showEvent(deps, c.req.param("id"));
-      return jsonAnswer(c, { frozen: await freezeEvent(event, deps.snapshot(), c.req.valid("json")) });
     })
     .post("/:id/discard", jsonBody(z.strictObject({ reason })), async (c) =>
       jsonAnswer(c, await records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),

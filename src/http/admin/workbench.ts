@@ -20,6 +20,9 @@ const proposed = z.discriminatedUnion("kind", [replace, add, draft, z.strictObje
 const MAX_EVENTS = 100_000;
 const MAX_IDS = 500;
 const checked = z.strictObject({ change });
+/** A change that is the text of one mapping. */
+export const textChange = z.discriminatedUnion("kind", [replace, add]);
+const evaluated = z.strictObject({ change: textChange, event: text.optional() });
 const landed = z.strictObject({ change, base: text.optional(), confirm: z.array(z.enum(CONFIRMATION_NAMES)).optional() });
 
 const proposal = z.strictObject({
@@ -33,16 +36,23 @@ const proposal = z.strictObject({
 });
 
 /** `/changes`: changes of live mappings, which are checked, shown and then written into the user's files. */
-export function changeRoutes({ landing }: Workbench) {
+export function changeRoutes({ landing, whatIf }: Workbench) {
   return new Hono()
     .get("/", async (c) => {
       const versions = await landing.versions();
-      return jsonAnswer(c, { versions: versions.map(({ id, at, what, file }) => ({ id, at, what, file })) });
+      return jsonAnswer(c, {
+        versions: versions.map(({ id, at, what, file, by = null, from = null }) => ({ id, at, what, file, by, from })),
+      });
     })
     .post("/check", jsonBody(checked), async (c) => jsonAnswer(c, { check: await landing.check(c.req.valid("json").change) }))
+    .post("/evaluate", jsonBody(evaluated), async (c) => {
+      const { change: wanted, event } = c.req.valid("json");
+      return jsonAnswer(c, { evaluation: await whatIf.evaluate(wanted, event) });
+    })
     .post("/", jsonBody(landed), async (c) => {
       const { change: wanted, ...options } = c.req.valid("json");
-      return jsonAnswer(c, { result: await landing.land(wanted, options) });
+      const { operator: by } = (c.env ?? {}) as { operator?: string };
+      return jsonAnswer(c, { result: await landing.land(wanted, { ...options, by }) });
     });
 }
 

@@ -1,5 +1,3 @@
-import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
-import { newToken, sha256Hex } from "../../core/secret.ts";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { Hono, type Context } from "hono";
@@ -8,56 +6,11 @@ import type { FailureLimiter } from "../../intake/callers.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 import { failureResponse } from "../errors.ts";
+import type { ConsoleMode } from "../../config/console-mode.ts";
 import type { ConsoleAssets } from "./assets.ts";
+import { renderCookie, type ConsoleSessions } from "./sessions.ts";
 
-const LIFE_MS = 12 * 3_600_000;
-const MAX_SESSIONS = 100;
-export const COOKIE = "rouse-console";
-
-/** Browsers that have shown the gateway token. In memory only: a restart asks for it again. */
-export interface ConsoleSessions {
-  /** A new session: what goes into the cookie. */
-  open(): string;
-  /** Whether the request's `Cookie` header holds a session that is still good. */
-  has(cookies: string | undefined): boolean;
-  close(cookies: string | undefined): void;
-}
-
-function findId(cookies: string | undefined): string | undefined {
-  const found = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(cookies ?? "")?.[1];
-  // Kept as a digest, so that looking it up tells nothing about one that is nearly right.
-  return found === undefined ? undefined : sha256Hex(found);
-}
-
-export function createConsoleSessions(clock: Stopwatch): ConsoleSessions {
-  const sessions = new Map<string, number>();
-  return {
-    open() {
-      const id = newToken();
-      sessions.set(sha256Hex(id), readMonotonic(clock) + LIFE_MS);
-      if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value as string);
-      return id;
-    },
-    has(cookies) {
-      const id = findId(cookies);
-      const expires = id === undefined ? undefined : sessions.get(id);
-      if (expires === undefined) return false;
-      if (expires > readMonotonic(clock)) return true;
-      sessions.delete(id as string);
-      return false;
-    },
-    close(cookies) {
-      const id = findId(cookies);
-      if (id !== undefined) sessions.delete(id);
-    },
-  };
-}
-
-/** The cookie's attributes. `secure` where the browser came by HTTPS. */
-export function renderCookie(value: string, secure: boolean): string {
-  const life = value === "" ? 0 : LIFE_MS / 1000;
-  return `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${life}${secure ? "; Secure" : ""}`;
-}
+const OFF = 'The console is turned off (`gateway.console: "off"`). The command line has all of it: `rouse --help`.\n';
 
 export interface ConsoleDeps {
   sessions: ConsoleSessions;
@@ -67,6 +20,7 @@ export interface ConsoleDeps {
   isOperator(token: string): boolean;
   /** Whether the request carries the gateway token in a header. */
   hasToken(c: Context): boolean;
+  mode(): ConsoleMode;
 }
 
 /** A sign-in form holds the gateway token and nothing else. */
@@ -99,9 +53,15 @@ function page(c: Context, name: string, status: 200 | 401 | 429 | 500 | 503 = 20
   return c.body(file(name).replace("{{message}}", message), status, { ...PAGE_HEADERS, "content-type": `${type}; charset=utf-8` });
 }
 
+const CONSOLE_AT = {
+  here: '<a href="/console">The operator\'s page</a>',
+  elsewhere: "The operator's page is at the admin port, under /console.",
+  off: "The operator's page is turned off.",
+};
+
 /** The page at `/`: where the other pages are. `console`: whether the operator's page is on this port. */
-export function homePage(c: Context, { console, docs }: { console: boolean; docs: boolean }): Response {
-  const operator = console ? '<a href="/console">The operator\'s page</a>' : "The operator's page is at the admin port, under /console.";
+export function homePage(c: Context, { console, docs }: { console: "here" | "elsewhere" | "off"; docs: boolean }): Response {
+  const operator = CONSOLE_AT[console];
   return page(c, "home.html", 200, docs ? `${operator} <a href="/docs">The HTTP interface</a>` : operator);
 }
 
@@ -158,8 +118,9 @@ async function assetPage(c: Context, assets: ConsoleAssets, name: string): Promi
  * The operator's page at `/console`. A browser shows the gateway token once, in a form, and gets a session in a cookie
  * that scripts cannot read and other sites cannot send.
  */
-export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken }: ConsoleDeps): Hono {
+export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken, mode }: ConsoleDeps): Hono {
   const app = new Hono();
+  app.use("*", (c, next) => (mode() === "off" ? Promise.resolve(c.text(OFF, 404, PAGE_HEADERS)) : next()));
   const mayEnter = (c: Context): boolean => hasToken(c) || sessions.has(c.req.header("cookie"));
   const isSecure = (c: Context): boolean => c.req.header("x-forwarded-proto") === "https";
   app.get("/", (c) => {
@@ -184,10 +145,10 @@ export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken 
       return page(c, "signin.html", 401, "That is not the gateway token.");
     }
     limiter.succeeded(getAddress(c));
+    const session = { ...PAGE_HEADERS, "set-cookie": renderCookie(sessions.open(c.req.header("cookie")), isSecure(c)) };
     // The page itself signs in again without leaving what is being written.
-    if (c.req.header("x-rouse-console") !== undefined)
-      return c.body(null, 204, { ...PAGE_HEADERS, "set-cookie": renderCookie(sessions.open(), isSecure(c)) });
-    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie(sessions.open(), isSecure(c)) });
+    if (c.req.header("x-rouse-console") !== undefined) return c.body(null, 204, session);
+    return c.body(null, 303, { ...session, location: "/console" });
   });
   app.post("/session/end", (c) => {
     if (isSameOrigin(c)) sessions.close(c.req.header("cookie"));

@@ -87,8 +87,8 @@ export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void
   const [error, setError] = useState<string | null>(null);
   const [start, busy] = useAction(
     async () => {
-      const body = { ...(name.trim() === "" ? {} : { name: name.trim() }), mask: toFields(mask), keep: toFields(keep) };
-      const { frozen } = await ask<{ frozen: Frozen }>(`/events/${encodeURIComponent(event.id)}/freeze`, { method: "POST", body });
+      const body = { event: event.id, ...(name.trim() === "" ? {} : { name: name.trim() }), mask: toFields(mask), keep: toFields(keep) };
+      const { fixture: frozen } = await ask<{ fixture: Frozen }>("/fixtures", { method: "POST", body });
       if (frozen.changedBy) {
         setKeep([...toFields(keep), ...frozen.changedBy].join(" "));
         setError(

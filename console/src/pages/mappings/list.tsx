@@ -1,0 +1,139 @@
+import { useMemo } from "preact/hooks";
+import type { EventView } from "../../../../src/admin/views.ts";
+import { useResource } from "../../resource.ts";
+import { filter, go, href, place } from "../../router.ts";
+import { Button, Section, Status, Time } from "../../ui/basic.tsx";
+import { Search, Select } from "../../ui/fields.tsx";
+import { number } from "../../ui/format.ts";
+import { Empty } from "../../ui/states.tsx";
+import { Table, type Column } from "../../ui/table.tsx";
+import type { DraftView, Mappings, PlacedMapping, Trial } from "./types.ts";
+
+const OWNERS = ["", ["own", "Own"], ["preset", "Of presets"]] as const;
+
+/** How many of the last events each mapping took. */
+function useHits(): { counts: ReadonlyMap<string, number>; of: number } {
+  const events = useResource<{ events: EventView[] }>("/events?limit=500").data?.events;
+  return useMemo(() => {
+    const counts = new Map<string, number>();
+    for (const { mapping } of events ?? []) if (mapping !== null) counts.set(mapping, (counts.get(mapping) ?? 0) + 1);
+    return { counts, of: events?.length ?? 0 };
+  }, [events]);
+}
+
+const toColumns = (hits: ReturnType<typeof useHits>, order: ReadonlyMap<string, number>): Column<PlacedMapping>[] => [
+  { head: "#", cell: ({ id }) => order.get(id), numeric: true, minor: true },
+  {
+    head: "Mapping",
+    cell: ({ id, enabled }) => (
+      <>
+        <a href={href("mappings", id)}>{id}</a> {enabled ? null : <Status word="off" tone="quiet" />}
+      </>
+    ),
+    grow: true,
+  },
+  { head: "Paths", cell: ({ paths }) => (paths.length === 0 ? "any" : paths.map((path) => `/${path}`).join(", ")) },
+  { head: "Action", cell: ({ action }) => action, minor: true },
+  { head: "Written in", cell: ({ own, origin, place: at }) => <span class="mono">{own ? at : `${origin} (${at})`}</span>, minor: true },
+  { head: `Of the last ${hits.of}`, cell: ({ id }) => number(hits.counts.get(id) ?? 0), numeric: true },
+];
+
+function Drafts({ drafts }: { drafts: readonly DraftView[] }) {
+  const trials = useResource<{ trials: Trial[] }>("/trials", { live: true }).data?.trials ?? [];
+  if (drafts.length === 0) return null;
+  return (
+    <Section title="Drafts">
+      <Table
+        label="Drafts"
+        rows={drafts}
+        rowId={({ name }) => name}
+        columns={[
+          { head: "Draft", cell: ({ name }) => <a href={href("mappings", `draft:${name}`)}>{name}</a>, grow: true },
+          { head: "Mappings", cell: ({ mappings }) => mappings.join(", ") },
+          { head: "Replaces", cell: ({ replaces }) => replaces.join(", ") || "–", minor: true },
+          { head: "State", cell: ({ problem }) => (problem === null ? <Status word="draft" /> : <span class="bad">{problem}</span>) },
+          {
+            head: "Trial",
+            cell({ name }) {
+              const trial = trials.find(({ draft, ended }) => draft === name && ended === null);
+              return trial ? `took ${number(trial.matched)} of ${number(trial.events)}` : "–";
+            },
+          },
+        ]}
+      />
+    </Section>
+  );
+}
+
+interface Version {
+  id: string;
+  at: string;
+  what: string;
+  file: string;
+  by: string | null;
+  from: string | null;
+}
+
+/** The changes that can be taken back: who made them, and when. */
+function Versions() {
+  const versions = useResource<{ versions: Version[] }>("/changes").data?.versions ?? [];
+  if (versions.length === 0) return null;
+  return (
+    <Section title="Last changes">
+      <Table
+        label="Last changes"
+        rows={versions}
+        rowId={({ id }) => id}
+        columns={[
+          { head: "When", cell: ({ at }) => <Time iso={at} /> },
+          { head: "Change", cell: ({ what }) => what, grow: true },
+          { head: "By", cell: ({ by }) => by ?? "–" },
+          { head: "From version", cell: ({ from }) => <span class="mono">{from?.slice(0, 10) ?? "–"}</span>, minor: true },
+          { head: "File", cell: ({ file }) => <span class="mono">{file.split("/").at(-1)}</span>, minor: true },
+        ]}
+      />
+      <p class="quiet mappings-note">`rouse config undo` takes the newest one back.</p>
+    </Section>
+  );
+}
+
+/** The live mappings in the order in which they are tried, drafts, and the last changes. */
+export function MappingList({ mappings, drafts }: Mappings) {
+  const { search = "", owner = "" } = place.value.query;
+  const hits = useHits();
+  const order = new Map(mappings.map(({ id }, index) => [id, index + 1]));
+  const words = search.toLowerCase();
+  const rows = mappings.filter(
+    ({ id, paths, own, place: at }) =>
+      (owner === "" || (owner === "own") === own) && [id, at, ...paths].some((text) => text.toLowerCase().includes(words)),
+  );
+  return (
+    <>
+      <header class="page-head">
+        <h1>Mappings</h1>
+        <Search label="Search mappings" value={search} onSearch={(text) => filter({ search: text })} />
+        <Select label="Origin" value={owner} options={OWNERS} onChange={(value) => filter({ owner: value })} />
+        <div class="actions">
+          <Button kind="primary" onClick={() => go(href("mappings", "new"))}>
+            New mapping
+          </Button>
+        </div>
+      </header>
+      <div class="page-body mappings-list">
+        {mappings.length === 0 ? (
+          <Empty command="rouse presets list">No mapping is live. Write one here, or enable a preset: this lists them.</Empty>
+        ) : (
+          <Table
+            label="Mappings"
+            rows={rows}
+            columns={toColumns(hits, order)}
+            rowId={({ id }) => id}
+            onSelect={(id) => go(href("mappings", id))}
+          />
+        )}
+        <Drafts drafts={drafts} />
+        <Versions />
+      </div>
+    </>
+  );
+}

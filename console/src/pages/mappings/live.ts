@@ -1,0 +1,115 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, askLines, AskError } from "../../api.ts";
+import { useResource } from "../../resource.ts";
+import type { Explanation } from "../../../../src/admin/explain.ts";
+import type { AnswerLine } from "../../../../src/workbench/types.ts";
+import type { WhatIfReport } from "../../../../src/workbench/what-if.ts";
+import type { Change, TextEvaluation } from "./types.ts";
+
+/** How long the typing rests until the text is evaluated, and until the last events are compared with it. */
+const EVALUATE_MS = 200;
+const COMPARE_MS = 500;
+/** One name for each page that is open: a newer comparison ends the one before. */
+const CLIENT = `workbench-${Math.random().toString(36).slice(2)}`;
+
+/** What the gateway says of the text that is being written. */
+export interface Evaluated {
+  /** The newest answer; its problems are those of the text. */
+  now: TextEvaluation | null;
+  /** The last answer without problems: it stays, greyed, while the text has some. */
+  good: TextEvaluation | null;
+  error: string | null;
+  /** Whether a newer answer is on its way. */
+  busy: boolean;
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const isEnded = (error: unknown): boolean =>
+  (error instanceof DOMException && error.name === "AbortError") || (error instanceof AskError && error.code === "superseded");
+
+/** Evaluates a text against an event, again after each change. `turn` counts up to evaluate without waiting. */
+export function useEvaluation(change: Change | null, event: string | undefined, turn: number): Evaluated {
+  const [state, setState] = useState<Evaluated>({ now: null, good: null, error: null, busy: false });
+  const last = useRef(turn);
+  const written = JSON.stringify(change);
+  useEffect(() => {
+    if (change === null) return;
+    const abort = new AbortController();
+    const isAsked = last.current !== turn;
+    last.current = turn;
+    const evaluate = async (): Promise<void> => {
+      setState((before) => ({ ...before, busy: true }));
+      try {
+        const body = { change, ...(event === undefined ? {} : { event }) };
+        const { evaluation } = await ask<{ evaluation: TextEvaluation }>("/changes/evaluate", {
+          method: "POST",
+          body,
+          signal: abort.signal,
+        });
+        const isGood = evaluation.problems.length === 0;
+        setState(({ good }) => ({ now: evaluation, good: isGood ? evaluation : good, error: null, busy: false }));
+      } catch (error) {
+        if (!isEnded(error)) setState((before) => ({ ...before, error: messageOf(error), busy: false }));
+      }
+    };
+    const timer = setTimeout(() => void evaluate(), isAsked ? 0 : EVALUATE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [written, event, turn]);
+  return state;
+}
+
+/** What the live mappings make of an event, for one whose text is only shown. */
+export function useExplained(event: string | null): Evaluated {
+  const { data, error } = useResource<{ explanation: Explanation }>(event === null ? null : `/events/${event}/explain?now=true`);
+  if (!data) return { now: null, good: null, error: error?.message ?? null, busy: false };
+  const { evaluation, note, now: today } = data.explanation;
+  const shown = { mapping: null, problems: [], warnings: [], marks: [], tests: null, result: (today ?? { evaluation }).evaluation, note };
+  return { now: null, good: shown, error: null, busy: false };
+}
+
+/** What the text would change of the last events. */
+export interface Compared {
+  report: Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"> & Partial<WhatIfReport>;
+  complete: boolean;
+  stale: boolean;
+  error: string | null;
+}
+
+const NONE: Compared = {
+  report: { events: 0, skipped: 0, changed: 0, wouldRun: 0, wouldNotRun: 0 },
+  complete: false,
+  stale: true,
+  error: null,
+};
+
+/** Compares the last events with a text, again after each change. A change of null leaves what is shown as it is, as stale. */
+export function useComparison(change: Change | null, last: number, path: string | undefined): Compared {
+  const [state, setState] = useState<Compared>(NONE);
+  const written = JSON.stringify(change);
+  useEffect(() => {
+    setState((before) => ({ ...before, stale: true }));
+    if (change === null) return;
+    const abort = new AbortController();
+    const compare = async (): Promise<void> => {
+      const body = { change, last, client: CLIENT, ...(path === undefined ? {} : { path }) };
+      try {
+        for await (const line of askLines<AnswerLine>("/what-if", { method: "POST", body, signal: abort.signal })) {
+          if (abort.signal.aborted) return;
+          if (line.type === "error") setState((before) => ({ ...before, error: line.message }));
+          else if (line.type !== "group") setState({ report: line, complete: line.type === "end", stale: false, error: null });
+        }
+      } catch (error) {
+        if (!isEnded(error) && !abort.signal.aborted) setState((before) => ({ ...before, error: messageOf(error) }));
+      }
+    };
+    const timer = setTimeout(() => void compare(), COMPARE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [written, last, path]);
+  return state;
+}

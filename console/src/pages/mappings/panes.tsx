@@ -1,0 +1,238 @@
+import { useState } from "preact/hooks";
+import type { MappingTrace } from "../../../../src/mapping/types.ts";
+import type { PlacedTrace, TestedAction } from "../../../../src/admin/test-hook.ts";
+import { OutsideText, Status } from "../../ui/basic.tsx";
+import { Search, Select, Tabs } from "../../ui/fields.tsx";
+import { clockTime, number, plural, visibleText } from "../../ui/format.ts";
+import { JsonTree } from "../../ui/json-tree.tsx";
+import { Empty } from "../../ui/states.tsx";
+import { href } from "../../router.ts";
+import type { Compared, Evaluated } from "./live.ts";
+import type { EventDetail, EventView, TextEvaluation } from "./types.ts";
+
+/** The newest events of the hook; one of them is what the text is evaluated against. */
+export function EventsPane(props: {
+  events: readonly EventView[];
+  path: string | undefined;
+  selected: string;
+  onSelect(id: string): void;
+}) {
+  const { events, path, selected, onSelect } = props;
+  return (
+    <section class="mappings-pane mappings-events" aria-label="Events">
+      <h2>{path === undefined ? "Events" : `/${path}`}</h2>
+      {events.length === 0 ? (
+        <Empty command={`rouse hooks test ${path ?? "<path>"} --payload '{}'`}>
+          No event of this path is kept. The next one appears here; until then, try the mapping without one.
+        </Empty>
+      ) : (
+        <ul role="listbox" aria-label="Event to evaluate">
+          {events.map(({ id, receivedAt, outcome, mapping }) => (
+            <li key={id} role="option" aria-selected={id === selected}>
+              <button type="button" onClick={() => onSelect(id)} title={id}>
+                <span class="quiet">{clockTime(receivedAt)}</span>
+                <Status word={outcome} />
+                <span class="name">{mapping ?? ""}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+/** The body as a value, if it is JSON. */
+function readBody({ request }: EventDetail): { isJson: boolean; value: unknown } {
+  if (request.body === null || request.encoding !== "utf8") return { isJson: false, value: null };
+  try {
+    return { isJson: true, value: JSON.parse(request.body) as unknown };
+  } catch {
+    return { isJson: false, value: null };
+  }
+}
+
+const TABS = [
+  { name: "body", title: "Body" },
+  { name: "headers", title: "Headers" },
+  { name: "raw", title: "Raw" },
+];
+const MOST_RAW = 200_000;
+
+/** What came in with the event. A click on a field of the body puts its path into the editor. */
+export function BodyPane({ event, onPath }: { event: EventDetail | undefined; onPath(path: string): void }) {
+  const [tab, setTab] = useState("body");
+  const [search, setSearch] = useState("");
+  if (!event) return <section class="mappings-pane mappings-body" aria-label="Request" />;
+  const { isJson, value } = readBody(event);
+  const { body, headers, query, method } = event.request;
+  return (
+    <section class="mappings-pane mappings-body" aria-label="Request">
+      <header>
+        <Tabs label="Parts of the request" tabs={TABS} value={tab} onChange={setTab} />
+        {tab === "raw" ? null : <Search label="Search the request" value={search} onSearch={setSearch} />}
+      </header>
+      {tab === "headers" ? <JsonTree value={{ method, query, headers }} open={3} search={search} /> : null}
+      {tab === "body" && isJson ? <JsonTree value={value} open={3} search={search} onPath={onPath} /> : null}
+      {tab === "raw" || (tab === "body" && !isJson) ? (
+        <pre class="code">
+          {body === null ? "The body is no longer kept (hooks.retention)." : visibleText(body.slice(0, MOST_RAW))}
+          {(body?.length ?? 0) > MOST_RAW ? "\n… cut here: `rouse events show` has all of it" : ""}
+        </pre>
+      ) : null}
+    </section>
+  );
+}
+
+const VERDICTS: Record<MappingTrace["verdict"], string> = {
+  first: "takes it",
+  also: "takes it too",
+  hidden: "would match",
+  no: "",
+  unknown: "cannot say",
+  failed: "failed",
+  disabled: "is turned off",
+  draft: "draft",
+};
+
+const SIGNS = new Map<unknown, string>([
+  [true, "✓"],
+  [false, "✗"],
+  ["unknown", "?"],
+]);
+
+function Trace({ trace, index, own }: { trace: PlacedTrace; index: number; own: boolean }) {
+  return (
+    <li class={own ? "own" : ""}>
+      <span class="quiet">{index + 1}</span>{" "}
+      <a href={href("mappings", trace.mapping)} title={trace.place}>
+        {trace.mapping}
+      </a>{" "}
+      {trace.conditions.map(({ condition, result, reason }) => (
+        <span key={condition} class={result === true ? "good" : result === false ? "bad" : "warn"} title={reason}>
+          {SIGNS.get(result)} {condition.replace(/^match\.(?:payload\.)?/, "")}{" "}
+        </span>
+      ))}
+      <b>
+        {VERDICTS[trace.verdict]}
+        {trace.by === undefined ? "" : `; taken by ${trace.by}`}
+      </b>
+    </li>
+  );
+}
+
+/** How each mapping of the path decides, in the order in which they are tried. */
+export function WhyPane({ shown, own }: { shown: TextEvaluation | null; own: string }) {
+  const traces = shown?.result?.traces ?? [];
+  return (
+    <section class="mappings-pane mappings-why" aria-label="Why">
+      <h2>Why</h2>
+      {traces.length === 0 ? <p class="quiet">{shown?.note ?? "Choose an event to see how each mapping decides about it."}</p> : null}
+      <ol>
+        {traces.map((trace, index) => (
+          <Trace key={trace.at} trace={trace} index={index} own={trace.mapping === own} />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Action({ action }: { action: TestedAction }) {
+  if (!action.ok) return <p class="bad">{action.failure.message}</p>;
+  const { fields, content, problem, missing, unsafe } = action;
+  const facts = [action.action, ...Object.entries(fields).map(([name, value]) => `${name} ${String(value)}`)];
+  return (
+    <article>
+      <p class="quiet">{facts.join(" · ")}</p>
+      <OutsideText parts={content} />
+      {missing.length > 0 ? <p class="warn">Found nothing: {missing.join(", ")}</p> : null}
+      {unsafe ? <p class="warn">Text from outside stands without the boundary (allowUnsafeExternalContent).</p> : null}
+      {problem ? <p class="bad">The gateway would refuse it: {problem.message}</p> : null}
+    </article>
+  );
+}
+
+/** What the event would become. While the text has problems, the last answer stays, greyed. */
+export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isStale: boolean }) {
+  const result = evaluated.good?.result;
+  return (
+    <section class={`mappings-pane mappings-result ${isStale ? "stale" : ""}`} aria-label="Result" aria-busy={evaluated.busy}>
+      <h2>
+        Result {result ? <Status word={result.outcome === "actions" ? "accepted" : result.outcome} /> : null}
+        {result?.mapping ? <span class="quiet"> by {result.mapping}</span> : null}
+        {isStale ? <span class="quiet"> of the last text without problems</span> : null}
+      </h2>
+      {evaluated.error ? <p class="bad">{evaluated.error}</p> : null}
+      {result?.failure ? <p class="bad">{result.failure.message}</p> : null}
+      {result?.reason ? <p>{result.reason}</p> : null}
+      {result?.outcome === "unmatched" ? (
+        <p>
+          No mapping takes this event
+          {result.nearest ? `: the closest is ${result.nearest.mapping}, whose ${result.nearest.condition} does not hold` : ""}.
+        </p>
+      ) : null}
+      {result?.actions.map((action, index) => (
+        <Action key={index} action={action} />
+      ))}
+      {result && result.actions.length > 0 ? (
+        <p class="quiet">
+          <mark>marked</mark> = from the sender
+        </p>
+      ) : null}
+    </section>
+  );
+}
+
+const KINDS: Record<string, string> = {
+  starts: "starts a run",
+  stops: "no longer runs",
+  text: "text changed",
+  rejected: "would be rejected",
+};
+const LASTS = ["200", "1000", "10000"].map((count) => [count, `last ${count}`] as const);
+
+/** What the text would change of the events that came in lately. */
+export function WhatIfPane(props: { compared: Compared; last: number; onLast(last: number): void }) {
+  const { report, complete, stale, error } = props.compared;
+  const groups = report.groups ?? [];
+  const texts = groups.filter(({ kind }) => kind === "text").reduce((sum, { count }) => sum + count, 0);
+  return (
+    <section class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`} aria-label="What if" aria-busy={!complete}>
+      <h2>
+        What if <Select label="Events" value={String(props.last)} options={LASTS} onChange={(value) => props.onLast(Number(value))} />
+      </h2>
+      <p class="counters">
+        <span class="good">+{number(report.wouldRun)} run</span>
+        <span class="bad">−{number(report.wouldNotRun)} run</span>
+        <span>{number(texts)} text changed</span>
+        <span class="quiet">
+          of {plural(report.events, "event")}
+          {report.skipped > 0 ? `, ${number(report.skipped)} left out` : ""}
+          {complete ? "" : " …"}
+        </span>
+        {report.perDay ? (
+          <span>{`${report.perDay.runs >= 0 ? "+" : "−"}${Math.abs(report.perDay.runs).toFixed(1)} runs a day`}</span>
+        ) : null}
+      </p>
+      {error ? <p class="bad">{error}</p> : null}
+      {report.warnings?.map((warning) => (
+        <p key={warning} class="warn">
+          {warning}
+        </p>
+      ))}
+      {groups.length > 0 ? (
+        <details>
+          <summary>Groups</summary>
+          <ul>
+            {groups.map(({ kind, mapping, count, examples }) => (
+              <li key={`${kind} ${mapping}`}>
+                {KINDS[kind] ?? kind} {mapping} · {number(count)}{" "}
+                {examples[0] ? <a href={href("events", examples[0].eventId)}>example</a> : null}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ) : null}
+    </section>
+  );
+}

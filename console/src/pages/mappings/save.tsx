@@ -1,0 +1,225 @@
+import { useEffect, useState } from "preact/hooks";
+import { AskError, signIn } from "../../api.ts";
+import { Button, copy } from "../../ui/basic.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/fields.tsx";
+import { number, plural, visibleText } from "../../ui/format.ts";
+import { Skeleton } from "../../ui/states.tsx";
+import { useAction } from "../../resource.ts";
+import { checkChange, download, landChange, needsToken } from "./changes.ts";
+import type { Change, LandingCheck } from "./types.ts";
+
+/** What each confirmation is about. */
+const CONFIRMED: Record<string, string> = {
+  auth: "how callers of the path authenticate",
+  allowUnsafeExternalContent: "that text from outside stands without the boundary",
+  "transform.module": "which code runs",
+  recipient: "a recipient that comes out of the event",
+  "failing-tests": "tests that fail with the change",
+};
+
+/** A unified diff, line by line; what is added and taken away is also told by its sign. */
+export function Diff({ text }: { text: string }) {
+  const toKind = (line: string): string =>
+    /^(?:\+\+\+|---|diff )/.test(line)
+      ? "quiet"
+      : line.startsWith("+")
+        ? "added"
+        : line.startsWith("-")
+          ? "removed"
+          : line.startsWith("@")
+            ? "quiet"
+            : "";
+  return (
+    <pre class="mappings-diff" tabIndex={0} aria-label="Change of the file">
+      {text.split("\n").map((line, index) => (
+        <span key={index} class={toKind(line)}>
+          {visibleText(line)}
+          {"\n"}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
+function Facts({ check }: { check: LandingCheck }) {
+  const { whatIf, tests, problems, warnings, replaces } = check;
+  return (
+    <ul class="mappings-facts">
+      {problems.map(({ path, message }) => (
+        <li key={`${path}${message}`} class="bad">
+          ✗ {path === "" ? "" : `${path}: `}
+          {message}
+        </li>
+      ))}
+      {whatIf ? (
+        <li>
+          What if, over {plural(whatIf.events, "event")}: <span class="good">+{number(whatIf.wouldRun)} run</span>,{" "}
+          <span class="bad">−{number(whatIf.wouldNotRun)} run</span>, {number(whatIf.changed)} changed
+        </li>
+      ) : null}
+      {tests ? (
+        <li class={tests.failed.length > 0 ? "bad" : ""}>
+          Tests: {tests.passed} of {tests.passed + tests.failed.length} pass
+          {tests.failed.map(({ name, differences }) => (
+            <div key={name}>
+              ✗ {name}: {differences.map(({ field }) => field).join(", ")}
+            </div>
+          ))}
+        </li>
+      ) : null}
+      {warnings.slice(0, 10).map(({ path, message }) => (
+        <li key={`${path}${message}`} class="warn">
+          ● {path}: {message}
+        </li>
+      ))}
+      {replaces.length > 0 ? <li class="quiet">Replaces {replaces.join(", ")}</li> : null}
+    </ul>
+  );
+}
+
+function Confirmations(props: { names: readonly string[]; given: readonly string[]; onChange(given: string[]): void }) {
+  const { names, given, onChange } = props;
+  return (
+    <>
+      {names.map((name) => (
+        <label key={name} class="mappings-confirm">
+          <input
+            type="checkbox"
+            checked={given.includes(name)}
+            onChange={(event) => onChange(event.currentTarget.checked ? [...given, name] : given.filter((one) => one !== name))}
+          />
+          <span>
+            I have seen that this sets <b>{name}</b>: {CONFIRMED[name] ?? name}
+          </span>
+        </label>
+      ))}
+    </>
+  );
+}
+
+/** The error of saving, with both changes if someone else has changed the file. */
+function Refusal({ error }: { error: Error }) {
+  const issues = error instanceof AskError ? error.issues : [];
+  return (
+    <div class="mappings-refusal" role="alert">
+      <p class="bad">{error.message}</p>
+      {issues.map(({ path, message, detail }) => (
+        <div key={`${path}${message}`}>
+          <p>
+            {path === "" ? "" : `${path}: `}
+            {message}
+          </p>
+          {detail === undefined ? null : <Diff text={detail} />}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface SaveState {
+  check: LandingCheck | null;
+  error: Error | null;
+  isTokenNeeded: boolean;
+}
+
+/** Checks a change, and makes it when the operator agrees. */
+function useSave(change: Change, onSaved: (file: string) => void) {
+  const [state, setState] = useState<SaveState>({ check: null, error: null, isTokenNeeded: false });
+  const [confirm, setConfirm] = useState<string[]>([]);
+  const [token, setToken] = useState("");
+  const [patch, setPatch] = useState<string | null>(null);
+  const [turn, setTurn] = useState(0);
+  const written = JSON.stringify(change);
+  useEffect(() => {
+    const abort = new AbortController();
+    checkChange(change, abort.signal)
+      .then((check) => setState((before) => ({ ...before, check })))
+      .catch((error: Error) => abort.signal.aborted || setState((before) => ({ ...before, error })));
+    return () => abort.abort();
+  }, [written, turn]);
+  const [save, isSaving] = useAction(
+    async () => {
+      const { check } = state;
+      if (!check) return;
+      if (state.isTokenNeeded) {
+        const refused = await signIn(token.trim());
+        if (refused !== null) throw new AskError("token_needed", refused, 403);
+      }
+      const landed = await landChange(change, { base: check.base, confirm: check.confirm.filter((name) => confirm.includes(name)) });
+      if (landed.landed) onSaved(landed.file);
+      else {
+        setPatch(landed.patch);
+        setState((before) => ({ ...before, error: new Error(`Nothing was written: ${landed.reason}`) }));
+      }
+    },
+    (error) => setState((before) => ({ ...before, error, isTokenNeeded: needsToken(error) })),
+  );
+  const again = (): void => {
+    setState({ check: null, error: null, isTokenNeeded: false });
+    setTurn((before) => before + 1);
+  };
+  return { ...state, confirm, setConfirm, token, setToken, patch, save, isSaving, again };
+}
+
+/** Shows what a change would do, asks for what has to be confirmed, and makes it. */
+export function SaveDialog(props: { change: Change; canWrite: boolean; onClose(): void; onSaved(file: string): void }) {
+  const { change, canWrite, onClose, onSaved } = props;
+  const saving = useSave(change, onSaved);
+  const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } = saving;
+  const isOpen =
+    check !== null && check.problems.length === 0 && check.diff !== "" && check.confirm.every((name) => confirm.includes(name));
+  const isStale = error instanceof AskError && error.code === "conflict";
+  const patch = saving.patch ?? check?.diff ?? "";
+  return (
+    <Dialog title="Save" onClose={onClose} wide>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isOpen && canWrite && !isStale) save();
+        }}
+      >
+        <div class="body mappings-save">
+          {check === null && error === null ? <Skeleton /> : null}
+          {check ? (
+            <>
+              <p class="quiet mono">{check.file}</p>
+              {check.diff === "" ? <p>The file has this text already.</p> : <Diff text={check.diff} />}
+              <Facts check={check} />
+              {check.obstacle === null ? null : (
+                <p class="warn">The file cannot be written here: {check.obstacle}. Take the change as a patch.</p>
+              )}
+              <Confirmations names={check.confirm} given={confirm} onChange={setConfirm} />
+            </>
+          ) : null}
+          {canWrite ? null : <p class="warn">This console may write no file (gateway.console). Take the change as a patch.</p>}
+          {isTokenNeeded ? (
+            <TextField
+              label="Gateway token"
+              type="password"
+              value={token}
+              onInput={setToken}
+              error={error?.message ?? null}
+              required
+              autoFocus
+            />
+          ) : error ? (
+            <Refusal error={error} />
+          ) : null}
+        </div>
+        <footer>
+          {isStale ? <Button onClick={saving.again}>Look at it again</Button> : null}
+          <Button disabled={patch === ""} onClick={() => download("mapping.patch", patch)}>
+            Patch
+          </Button>
+          <Button disabled={patch === ""} onClick={() => void copy(patch, "the patch")}>
+            Copy the patch
+          </Button>
+          <Button kind="primary" submit busy={isSaving} disabled={!isOpen || !canWrite || isStale}>
+            Save
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

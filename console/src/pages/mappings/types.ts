@@ -1,0 +1,25 @@
+import type { EventDetail, EventView } from "../../../../src/admin/views.ts";
+import type { DraftView, MappingText, PlacedMapping } from "../../../../src/workbench/mapping-view.ts";
+import type { Trial } from "../../../../src/workbench/trials.ts";
+
+export type { TextEvaluation } from "../../../../src/workbench/text-evaluation.ts";
+export type { LandingCheck } from "../../../../src/workbench/landing.ts";
+export type { Landed } from "../../../../src/workbench/landing-write.ts";
+export type { MappingText, PlacedMapping, DraftView, Trial, EventDetail, EventView };
+
+/** The answer of `/mappings`. */
+export interface Mappings {
+  mappings: PlacedMapping[];
+  drafts: DraftView[];
+  enabled: boolean;
+  base: string;
+  paths: { path: string; methods: string[]; auth: string; allowIps: string[] | null; maxBodyBytes: number }[];
+  console: "off" | "read" | "edit";
+}
+
+/** A change of mappings, as the admin API takes it. */
+export type Change =
+  | { kind: "replace"; mapping: string; text: string }
+  | { kind: "add"; text: string; file?: string }
+  | { kind: "draft"; name: string }
+  | { kind: "undo" };

@@ -1,0 +1,177 @@
+import { useEffect, useState } from "preact/hooks";
+import { useResource } from "../../resource.ts";
+import { place } from "../../router.ts";
+import type { Editor, Words } from "./editor/create.ts";
+import { drop, keep, readKept, type KeptText } from "./kept.ts";
+import { useComparison, useEvaluation, useExplained, type Compared, type Evaluated } from "./live.ts";
+import { toNewText, withOwnId } from "./new-text.ts";
+import type { Change, EventDetail, EventView, MappingText, TextEvaluation } from "./types.ts";
+
+/** What `#/mappings/new` writes. */
+export const NEW = "new";
+
+/** The text in the editor, and where it comes from. */
+export interface Written {
+  /** Under which it is kept in the browser. */
+  name: string;
+  /** The text of the file; null until it is there. */
+  base: string | null;
+  text: string;
+  setText(text: string): void;
+  /** Takes a text for the one of the file. */
+  setBase(text: string): void;
+  /** Text of an earlier visit that was not saved; it is offered. */
+  offered: KeptText | null;
+  answerOffer(take: boolean): string | null;
+  forget(): void;
+}
+
+/** Keeps what is written of a mapping. `loaded`: the text of the file when it was opened. */
+export function useWritten(name: string, loaded: string | undefined): Written {
+  const [base, setBase] = useState<string | null>(null);
+  const [text, setText] = useState("");
+  const [offered, setOffered] = useState<KeptText | null>(null);
+  useEffect(() => {
+    if (loaded === undefined || base !== null) return;
+    const kept = readKept(name);
+    setBase(loaded);
+    setText(loaded);
+    setOffered(kept && kept.text !== loaded ? kept : null);
+  }, [name, loaded, base]);
+  const write = (next: string): void => {
+    setText(next);
+    // While an earlier text is offered, it is not written over.
+    if (base !== null && !offered) keep(name, next, base);
+  };
+  return {
+    name,
+    base,
+    text,
+    setText: write,
+    setBase,
+    offered,
+    answerOffer(take) {
+      setOffered(null);
+      if (!take) drop(name);
+      if (!take || !offered) return null;
+      setText(offered.text);
+      return offered.text;
+    },
+    forget: () => drop(name),
+  };
+}
+
+/** Marks and problems go into the editor as they come. */
+function useEditorMarks(editor: Editor | null, { now }: Evaluated): void {
+  useEffect(() => {
+    if (!editor || !now) return;
+    if (now.problems.length === 0) editor.setMarks(now.marks.map(({ at, result, reason }) => ({ at: at.start, result, reason })));
+    const shown = [
+      ...now.problems.map((one) => ({ ...one, severity: "error" as const })),
+      ...now.warnings.map((one) => ({ ...one, severity: "warning" as const })),
+    ];
+    editor.setProblems(
+      shown.flatMap(({ at, path, message, severity }) =>
+        at ? [{ ...at, severity, message: path === "" ? message : `${path}: ${message}` }] : [],
+      ),
+    );
+  }, [editor, now]);
+}
+
+/** What the editor completes: the schema of mappings, and the fields of this hook. */
+function useWords(editor: Editor | null, path: string | undefined): void {
+  const schema = useResource<Omit<Words, "fields">>("/mapping-schema").data;
+  const shape = useResource<{ shape: { fields: Words["fields"] } }>(
+    path === undefined ? null : `/hooks/shape?path=${encodeURIComponent(path)}`,
+  ).data;
+  useEffect(() => {
+    if (editor && schema) editor.setWords({ ...schema, fields: shape?.shape.fields ?? [] });
+  }, [editor, schema, shape]);
+}
+
+export interface Workbench {
+  id: string;
+  isNew: boolean;
+  mapping: MappingText | undefined;
+  path: string | undefined;
+  events: readonly EventView[];
+  event: EventDetail | undefined;
+  eventId: string;
+  written: Written;
+  change: Change | null;
+  editor: Editor | null;
+  setEditor(editor: Editor | null): void;
+  evaluated: Evaluated;
+  compared: Compared;
+  last: number;
+  setLast(last: number): void;
+  evaluateNow(): void;
+}
+
+/** The problems that keep a text from being saved. */
+export const problemsOf = ({ now }: Evaluated): TextEvaluation["problems"] => now?.problems ?? [];
+
+function useEvents(path: string | undefined) {
+  const query = path === undefined ? "" : `&path=${encodeURIComponent(path)}`;
+  const events = useResource<{ events: EventView[] }>(`/events?limit=50${query}`, { live: true }).data?.events ?? [];
+  const eventId = place.value.query["event"] ?? events[0]?.id ?? "";
+  const event = useResource<{ event: EventDetail }>(eventId === "" ? null : `/events/${eventId}`).data?.event;
+  return { events, eventId, event };
+}
+
+/** All that the workbench of one mapping shows. */
+export function useWorkbench(id: string, mapping: MappingText | undefined): Workbench {
+  const { query } = place.value;
+  const isNew = id === NEW;
+  const [named, setNamed] = useState(query["path"] ?? mapping?.paths[0]);
+  const path = named ?? mapping?.paths[0];
+  const { events, eventId, event } = useEvents(path);
+  useEffect(() => {
+    if (named === undefined && event) setNamed(event.path);
+  }, [named, event]);
+  const start = isNew
+    ? mapping
+      ? withOwnId(mapping.text, mapping.id)
+      : path === undefined && eventId !== ""
+        ? undefined
+        : toNewText(path ?? "")
+    : mapping?.text;
+  const written = useWritten(isNew ? `${NEW}:${path ?? ""}` : id, start);
+  const [editor, setEditor] = useState<Editor | null>(null);
+  const [turn, setTurn] = useState(0);
+  const [last, setLast] = useState(200);
+  const change: Change | null =
+    written.base === null
+      ? null
+      : isNew || mapping?.own === false
+        ? { kind: "add", text: written.text }
+        : { kind: "replace", mapping: id, text: written.text };
+  // A preset is not added to itself: what it does today is what is shown.
+  const isShownOnly = !isNew && mapping?.own === false;
+  const explained = useExplained(isShownOnly && eventId !== "" ? eventId : null);
+  const typed = useEvaluation(isShownOnly ? null : change, eventId === "" ? undefined : eventId, turn);
+  const evaluated = isShownOnly ? explained : typed;
+  const canCompare = !isShownOnly && evaluated.now !== null && evaluated.now.problems.length === 0 && !evaluated.busy;
+  const compared = useComparison(canCompare ? change : null, last, path);
+  useEditorMarks(editor, evaluated);
+  useWords(editor, path);
+  const evaluateNow = (): void => setTurn((before) => before + 1);
+  return {
+    id,
+    isNew,
+    mapping,
+    path,
+    events,
+    event,
+    eventId,
+    written,
+    change,
+    editor,
+    setEditor,
+    evaluated,
+    compared,
+    last,
+    setLast,
+    evaluateNow,
+  };
+}

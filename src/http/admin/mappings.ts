@@ -1,0 +1,45 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import * as system from "../../admin/system.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { getConsoleMode } from "../../config/console-mode.ts";
+import { mappingFileJsonSchema } from "../../config/json-schema.ts";
+import { FUNCTIONS } from "../../mapping/functions.ts";
+import { listDrafts, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
+import type { Workbench } from "../../workbench/types.ts";
+import { jsonAnswer } from "./answer.ts";
+import { jsonBody } from "./query.ts";
+import { textChange } from "./workbench.ts";
+
+/** `/mappings`: the live ones in their order, one with its text, and drafts. */
+export function mappingRoutes(deps: AdminDeps) {
+  return new Hono()
+    .get("/", (c) => {
+      const snapshot = deps.snapshot();
+      const listed = { ...system.listMappings(deps), mappings: listPlacedMappings(snapshot), drafts: listDrafts(snapshot) };
+      return jsonAnswer(c, { ...listed, console: getConsoleMode(snapshot.config.gateway) });
+    })
+    .get("/:id{.+}", (c) => jsonAnswer(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }));
+}
+
+/** `/mapping-schema`: what an editor of mappings completes and explains. */
+export function schemaRoutes() {
+  return new Hono().get("/", (c) => {
+    const { properties: { mappings } = {}, $defs = {} } = mappingFileJsonSchema();
+    return jsonAnswer(c, { mapping: mappings?.items ?? {}, $defs, functions: [...FUNCTIONS].toSorted() });
+  });
+}
+
+const fields = z.array(z.string().min(1)).default([]);
+const frozen = z.strictObject({
+  event: z.string().min(1),
+  change: textChange.optional(),
+  name: z.string().min(1).optional(),
+  mask: z.union([fields, z.literal(false)]).default([]),
+  keep: fields,
+});
+
+/** `/fixtures`: recorded events that are kept as tests. */
+export function fixtureRoutes({ fixtures }: Workbench) {
+  return new Hono().post("/", jsonBody(frozen), async (c) => jsonAnswer(c, { fixture: await fixtures.freeze(c.req.valid("json")) }));
+}
