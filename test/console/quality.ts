@@ -1,7 +1,7 @@
 /** What every page of the console has to keep in each of its states, and the store that is walked through. */
-import { existsSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
@@ -11,7 +11,6 @@ import { actIn } from "../store/acted.ts";
 import { silent } from "../store/home.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Text that would do something if a page took it for markup, or hide something if it was shown as it is. */
 export const HOSTILE = `<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script> \u202Egnp.exe\u0000 ünïcödé 🦣`;
@@ -93,7 +92,7 @@ interface AxeViolation {
 export async function expectAccessible(page: Page): Promise<void> {
   // The rows of a long list are alike, and axe takes long for each.
   const found = (await page.evaluate(
-    `${AXE}; axe.run({ exclude: [["tbody tr:nth-child(n+12)"]] }, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+    `${axe.source}; axe.run({ exclude: [["tbody tr:nth-child(n+12)"]] }, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   )) as AxeViolation[];
   const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
   expect(

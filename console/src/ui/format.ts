@@ -59,7 +59,7 @@ export const plural = (count: number, one: string, many = `${one}s`): string => 
  */
 export function visibleText(text: string): string {
   return text.replaceAll(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
+    /(?![\t\n])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 }
