@@ -1,12 +1,13 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./basic.tsx";
 
 /** A window above the page, closed by Escape. The focus goes back to where it was, which the browser's `dialog` sees to. */
 export function Dialog(props: { title: string; onClose(): void; children: ComponentChildren; wide?: boolean }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the page is drawn: a key that is pressed at once belongs to the dialog.
+  useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
   return (

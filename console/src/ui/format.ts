@@ -53,21 +53,13 @@ export function bytes(value: number): string {
 /** `1 event`, `2 events`. */
 export const plural = (count: number, one: string, many = `${one}s`): string => `${number(count)} ${count === 1 ? one : many}`;
 
-/** Control characters except tab and line feed, and characters that are not seen or change the direction of text. */
-const HIDDEN: readonly (readonly [from: number, to: number])[] = [
-  [0x00, 0x08],
-  [0x0b, 0x1f],
-  [0x7f, 0x9f],
-  [0x200b, 0x200f],
-  [0x202a, 0x202e],
-  [0x2060, 0x2069],
-  [0xfeff, 0xfeff],
-];
-const hex = (code: number): string => `\\u${code.toString(16).padStart(4, "0")}`;
-const HIDDEN_TEXT = new RegExp(`[${HIDDEN.map(([from, to]) => `${hex(from)}-${hex(to)}`).join("")}]`, "g");
-
 /**
  * Text as it is safe to show: characters that are hidden or change the direction of text are shown by their code, so that
  * what came in cannot look like something else.
  */
-export const visibleText = (text: string): string => text.replace(HIDDEN_TEXT, (character) => hex(character.charCodeAt(0)));
+export function visibleText(text: string): string {
+  return text.replaceAll(
+    /(?![\t\n])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -31,7 +31,7 @@ export type AssetsState = { state: "ready" } | { state: "building" } | { state: 
 
 /** The operator's page as files. */
 export interface ConsoleAssets {
-  /** Begins to build the page where that is needed, and does not wait for it. */
+  /** Begins to build the page if that is needed, and does not wait for it. */
   prepare(): AssetsState;
   /** A file as the browser accepts it, or undefined if there is none of this name. */
   read(name: string, acceptEncoding: string): Promise<{ type: string; bytes: Buffer; encoding: string | null } | undefined>;

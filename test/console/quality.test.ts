@@ -1,0 +1,226 @@
+import type { BrowserContext, Page, Response } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+import { EVERY_LOOK, examine, expectSound, fillWorld, hasFolder, MAPPINGS, readRegistry, TWO_LOOKS } from "./quality.ts";
+
+const REGISTRY = await readRegistry();
+const PAGES = REGISTRY.filter((entry) => hasFolder(entry) && entry.section !== "Development");
+/** Longer than the time after which a page asks again. */
+const REFRESH_MS = 6000;
+const FIRST_LOAD_BYTES = 45 * 1024;
+/** The browser's own line about an answer that the test itself made fail. */
+const OWN_FAILURE = /^Failed to load resource/;
+
+it("every page of the registry is there", () => {
+  expect(REGISTRY.filter((entry) => !hasFolder(entry)).map(({ name }) => name)).toEqual([]);
+});
+
+/** A gateway, a browser that is signed in to it, and a clock that the test moves. */
+function useConsole(fill: boolean): { world: World; page: Page; context: BrowserContext; problems: string[] } {
+  const opened = {} as { world: World; page: Page; context: BrowserContext; problems: string[]; close(): Promise<void> };
+  beforeAll(async () => {
+    opened.world = await createWorld({ config: { hooks: { mappings: fill ? MAPPINGS : [] } } });
+    if (fill) await fillWorld(opened.world);
+    const browser = await openBrowser();
+    opened.context = browser.context;
+    Object.assign(opened, await openConsole(browser.context, opened.world));
+    opened.close = async () => {
+      await browser.close();
+      await opened.world.stop();
+    };
+    await opened.page.clock.install();
+  }, 60_000);
+  afterAll(() => opened.close());
+  return opened;
+}
+
+/** Opens a page from nothing, and waits until it has asked for all that it shows. */
+async function open(page: Page, world: World, hash: string): Promise<void> {
+  await page.goto("about:blank");
+  await page.goto(`${world.url}/console${hash}`);
+  await page.locator("main h1, main [role=alert]").first().waitFor();
+  await page.waitForLoadState("networkidle");
+  await page.clock.runFor(300);
+  // The page of the components shows one for good.
+  if (hash !== "#/components") await page.locator("main .skeleton").first().waitFor({ state: "detached" });
+}
+
+describe.skipIf(NO_BROWSER)("an empty store", () => {
+  const console = useConsole(false);
+  it.each(PAGES)(
+    "$name says what it would show",
+    async ({ name }) => {
+      const { page, world, problems } = console;
+      problems.length = 0;
+      await open(page, world, `#/${name}`);
+      await examine(page, `${name}-empty`, TWO_LOOKS);
+      expect(problems).toEqual([]);
+    },
+    60_000,
+  );
+
+  it("#/components shows every component in its states, in both themes at once", async () => {
+    const { page, world, problems } = console;
+    problems.length = 0;
+    await open(page, world, "#/components");
+    await examine(page, "components", TWO_LOOKS);
+    expect(await page.getByRole("navigation", { name: "Pages" }).innerText()).not.toContain("Components");
+    const background = (theme: string) =>
+      page.getByRole("group", { name: `${theme} theme` }).evaluate((element) => getComputedStyle(element).backgroundColor);
+    expect([await background("light"), await background("dark")]).toEqual(["rgb(255, 255, 255)", "rgb(15, 17, 21)"]);
+    for (const theme of ["light", "dark"]) {
+      const group = page.getByRole("group", { name: `${theme} theme` });
+      await group.getByRole("button", { name: "Show a toast" }).click();
+      await page.getByText("Replayed 3 events.").first().waitFor();
+      await group.getByRole("button", { name: "Open a dialog" }).click();
+      await page.getByRole("dialog").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    expect(problems).toEqual([]);
+  }, 60_000);
+
+  it("is small at the first load, and loads no editor then", async () => {
+    const { page, world } = console;
+    const loaded: Promise<number>[] = [];
+    const count = (response: Response): void => {
+      if (response.url().includes("/console"))
+        loaded.push(
+          response
+            .request()
+            .sizes()
+            .then((sizes) => sizes.responseBodySize),
+        );
+    };
+    page.on("response", count);
+    await (await page.context().newCDPSession(page)).send("Network.clearBrowserCache");
+    await open(page, world, "#/overview");
+    page.off("response", count);
+    const sizes = await Promise.all(loaded);
+    expect(sizes.filter((size) => size > 1000).length).toBeGreaterThan(1);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(FIRST_LOAD_BYTES);
+  });
+});
+
+describe.skipIf(NO_BROWSER)("a filled store", () => {
+  const console = useConsole(true);
+  it.each(PAGES)(
+    "$name shows it, with the detail of a row, as text only",
+    async ({ name }) => {
+      const { page, world, problems } = console;
+      problems.length = 0;
+      await open(page, world, `#/${name}`);
+      await examine(page, `${name}-filled`, EVERY_LOOK);
+      await page.keyboard.press("j");
+      const detail = page.locator(".split.open > .detail").first();
+      if (
+        await detail.waitFor({ timeout: 1500 }).then(
+          () => true,
+          () => false,
+        )
+      ) {
+        await page.waitForLoadState("networkidle");
+        await examine(page, `${name}-detail`, EVERY_LOOK);
+        await page.setViewportSize({ width: 320, height: 640 });
+        await expectSound(page);
+        await page.setViewportSize({ width: 1280, height: 800 });
+      }
+      expect(problems).toEqual([]);
+    },
+    120_000,
+  );
+
+  it.each(PAGES)(
+    "$name says what failed and lets it be tried again",
+    async ({ name, section }) => {
+      const { page, world, problems } = console;
+      const answer = { error: { code: "store_unavailable", message: "The store does not answer. Look at store.url." } };
+      await page.route("**/admin/v1/**", (route) => route.fulfill({ status: 503, json: answer }));
+      try {
+        problems.length = 0;
+        await open(page, world, `#/${name}`);
+        await examine(page, `${name}-failed`, TWO_LOOKS);
+        if (section !== "Development") {
+          await page.getByText("The store does not answer.").first().waitFor();
+          await page.unrouteAll({ behavior: "wait" });
+          await page.getByRole("button", { name: "Try again" }).first().click();
+          await page.waitForLoadState("networkidle");
+          expect(await page.locator("main h1").count()).toBeGreaterThan(0);
+        }
+        expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);
+      } finally {
+        await page.unrouteAll({ behavior: "wait" });
+      }
+    },
+    60_000,
+  );
+
+  it.each(PAGES)(
+    "$name keeps what it shows while the gateway is away, and goes on by itself",
+    async ({ name }) => {
+      const { page, world, problems } = console;
+      problems.length = 0;
+      await open(page, world, `#/${name}`);
+      const before = await page.locator("main").innerText();
+      await page.route("**/admin/v1/**", (route) => route.abort());
+      try {
+        await page.clock.fastForward(REFRESH_MS);
+        const banner = page.getByText("The gateway has not answered since");
+        await banner.waitFor();
+        // Times go on, so words are compared without them.
+        const words = (text: string) => new Set(text.split(/[\s\d]+/).filter((word) => word.length > 3));
+        const shown = words(await page.locator("main").innerText());
+        expect([...words(before)].filter((word) => !shown.has(word))).toEqual([]);
+        await examine(page, `${name}-away`, TWO_LOOKS);
+        await page.unrouteAll({ behavior: "wait" });
+        await page.clock.fastForward(REFRESH_MS);
+        await banner.waitFor({ state: "detached" });
+        expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);
+      } finally {
+        await page.unrouteAll({ behavior: "wait" });
+      }
+    },
+    60_000,
+  );
+});
+
+describe.skipIf(NO_BROWSER)("while somebody writes", () => {
+  const console = useConsole(false);
+  it("the session ends: the page asks for the token above the text, which stays", async () => {
+    const { page, world, context } = console;
+    await open(page, world, "#/chat");
+    await page.getByLabel("Message").fill("half a thought");
+    await context.clearCookies();
+    await page.clock.fastForward(REFRESH_MS);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Gateway token").fill("wrong");
+    await dialog.getByRole("button", { name: "Sign in" }).click();
+    await dialog.getByText("That is not the gateway token.").waitFor();
+    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
+    await dialog.getByRole("button", { name: "Sign in" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.getByLabel("Message").inputValue()).toBe("half a thought");
+    await page.clock.fastForward(REFRESH_MS);
+    await page.waitForLoadState("networkidle");
+    expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
+  it("another version answers: the page offers to load itself again, and the text stays", async () => {
+    const { page, world } = console;
+    await open(page, world, "#/chat");
+    await page.getByLabel("Message").fill("another thought");
+    await page.route("**/admin/v1/status", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, headers: { ...response.headers(), "x-rouse-version": "99.0.0" } });
+    });
+    await page.clock.fastForward(REFRESH_MS);
+    await page.getByText("The gateway runs version 99.0.0 now").waitFor();
+    expect(await page.getByLabel("Message").inputValue()).toBe("another thought");
+    await page.unrouteAll({ behavior: "wait" });
+    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.getByLabel("Message").waitFor();
+    expect(await page.getByLabel("Message").inputValue()).toBe("another thought");
+  });
+});

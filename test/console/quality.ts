@@ -1,0 +1,127 @@
+/** What every page of the console has to keep in each of its states, and the store that is walked through. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { World } from "../e2e/world.ts";
+import { actIn } from "../store/acted.ts";
+import { silent } from "../store/home.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+/** Text that would do something if a page took it for markup, or hide something if it was shown as it is. */
+export const HOSTILE = `<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script> \u202Egnp.exe\u0000 ünïcödé 🦣`;
+
+interface RegistryEntry {
+  name: string;
+  title: string;
+  section: string;
+}
+
+/** The pages of the console's own registry. It is loaded at run time: its types are a browser's. */
+export async function readRegistry(): Promise<readonly RegistryEntry[]> {
+  const registry = (await import(join(ROOT, "console/src/pages.ts"))) as { PAGES: readonly RegistryEntry[] };
+  return registry.PAGES;
+}
+
+export const hasFolder = ({ name }: RegistryEntry): boolean => existsSync(join(ROOT, "console/src/pages", name, "index.tsx"));
+
+const ORDER = { type: "order.created", data: { id: 7, total: 240, note: HOSTILE }, lines: [{ sku: "cup", count: 2 }] };
+
+/** Fills a store with one of everything: each outcome, a run with steps and approvals, sessions, deliveries, a document. */
+export async function fillWorld(world: World): Promise<void> {
+  const message = (body: object) => world.post("/hooks/agent", { name: HOSTILE, ...body });
+  const { body: first } = await message({ message: `An order of 240 ${HOSTILE}`, sessionKey: "hook:shop:7" });
+  await message({ message: "And again", sessionKey: "hook:shop:7" });
+  const { body: acted } = await message({ message: "Refund the order", sessionKey: "hook:bank" });
+  const ended = async (id: string) => (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded";
+  for (const { runId } of [first, acted]) await world.until(() => ended(runId as string));
+  const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+  await actIn(store, acted.runId as string);
+  await store.close();
+  await world.post("/hooks/shadowed", ORDER);
+  await world.post("/hooks/shop", ORDER);
+  await world.post("/hooks/shop", { ...ORDER, data: { id: 8, total: 1 } });
+  await world.post("/hooks/broken", ORDER);
+  await world.post("/hooks/nowhere", { [HOSTILE]: HOSTILE });
+  await world.post("/hooks/wake", { text: "remember the milk", mode: "next-heartbeat" });
+  await fetch(`${world.url}/hooks/shop`, { method: "POST" });
+  const filename = encodeURIComponent("Handbook <b>2026</b>.md");
+  const document = await world.admin(`/admin/v1/knowledge/documents?filename=${filename}`, {
+    method: "POST",
+    body: `# Returns\n\n${HOSTILE.replace("\u0000", "")}`,
+  });
+  await world.admin(`/admin/v1/knowledge/documents/${document.body.document.id}?wait=20`);
+}
+
+/** Mappings by which `fillWorld` gets each outcome. */
+export const MAPPINGS = [
+  { id: "shadowed", shadow: true, match: { path: "shadowed" }, messageTemplate: "{{type}} and {{missing}}", name: "{{data.note}}" },
+  {
+    id: "order.big",
+    match: { path: "shop", payload: { "data.total": { $gte: 100 } } },
+    messageTemplate: "Order {{data.id}} over {{data.total}}: {{data.note}}",
+  },
+  { id: "broken", match: { path: "broken" }, transform: { jsonata: "{ 'message': 1 + type }" } },
+];
+
+export const THEMES = ["light", "dark"] as const;
+export const WIDTHS = [1280, 390] as const;
+
+/** Fails for text that a program shows by mistake, for markup that came in from outside, and for a page wider than its window. */
+export async function expectSound(page: Page): Promise<void> {
+  const text = await page.innerText("body");
+  expect(text).not.toMatch(/\[object |\bundefined\b|\bNaN\b|Invalid Date/);
+  expect(text).not.toContain("\u202E");
+  expect(await page.locator("main img, main script, main iframe").count()).toBe(0);
+  expect(await page.evaluate(() => (globalThis as { broken?: unknown }).broken)).toBeUndefined();
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect({ pixelsTooWide: Math.max(0, wide) }).toEqual({ pixelsTooWide: 0 });
+}
+
+interface AxeViolation {
+  id: string;
+  impact: string;
+  nodes: { target: string[]; failureSummary: string }[];
+}
+
+/** Fails for what axe finds that is serious or critical. The debugger runs it: the page's policy lets no script in. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // The rows of a long list are alike, and axe takes long for each.
+  const found = (await page.evaluate(
+    `${axe.source}; axe.run({ exclude: [["tbody tr:nth-child(n+12)"]] }, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+  )) as AxeViolation[];
+  const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+  expect(
+    serious.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 3)
+          .map((node) => `${node.target.join(" ")}: ${node.failureSummary}`)
+          .join("; ")}`,
+    ),
+  ).toEqual([]);
+}
+
+/** Holds a page to all of it in a width and a theme, and leaves a screenshot in `ROUSE_SHOTS`. */
+export async function examine(page: Page, name: string, looks: readonly { width: number; theme: "light" | "dark" }[]): Promise<void> {
+  for (const { width, theme } of looks) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+    await expectSound(page);
+    await expectAccessible(page);
+    const folder = process.env["ROUSE_SHOTS"];
+    if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+export const EVERY_LOOK = WIDTHS.flatMap((width) => THEMES.map((theme) => ({ width, theme })));
+/** One look in each theme and width, where the state changes little. */
+export const TWO_LOOKS = [
+  { width: 1280, theme: "dark" as const },
+  { width: 390, theme: "light" as const },
+];
