@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { newId } from "../../core/ids.ts";
 import { NO_ROUTE, type FailureSum, type RunRecord } from "../../store/types.ts";
 import { DAY, delivery, event, HOUR, run, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
@@ -41,7 +42,7 @@ function testFailedEvents(stage: Stage): void {
     const lost = { outcome: "unmatched" as const, path: "shop", nearest: { mapping: "m1", condition: "type" }, reason: "no mapping" };
     const events = [
       event(lost),
-      event({ ...lost, receivedAt: START + 10 }),
+      event({ ...lost, receivedAt: START + 10, id: newId("evt", START + 10) }),
       event({ ...lost, receivedAt: START + HOUR }),
       event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
       event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
@@ -52,12 +53,10 @@ function testFailedEvents(stage: Stage): void {
     const handled = { at: START, as: "discarded" as const, reason: "known" };
     await stage.handle.store.commit((tx) => tx.update("event", events[4]?.id ?? "", { handled }));
     const cause = { kind: "event", path: "shop", mapping: "m1", channel: null };
+    const failed = { ...cause, state: "failed", code: null, reason: "broken", message: "broken" };
     const unmatched = { ...cause, state: "unmatched", code: "type", reason: "no mapping", message: "no mapping" };
     expect(await readFailures(stage)).toEqual([
-      {
-        ...{ ...cause, state: "failed", code: null, reason: "broken", message: "broken" },
-        ...{ hour: HOUR_OF_START, count: 1, first: START, last: START, example: events[3]?.id },
-      },
+      { ...failed, hour: HOUR_OF_START, count: 1, first: START, last: START, example: events[3]?.id },
       { ...unmatched, hour: HOUR_OF_START, count: 2, first: START, last: START + 10, example: events[1]?.id },
       { ...unmatched, hour: HOUR_OF_START + 1, count: 1, first: START + HOUR, last: START + HOUR, example: events[2]?.id },
     ]);
