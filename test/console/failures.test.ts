@@ -61,6 +61,7 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     await page.getByRole("textbox", { name: /^Name/ }).fill("Ann");
     await page.getByRole("button", { name: "Assign", exact: true }).click();
     await page.getByText("Assigned to Ann.").waitFor();
+    await page.locator(".detail").getByText("Ann", { exact: true }).waitFor();
     await page.locator(".detail").getByRole("combobox", { name: "Snooze" }).selectOption("4h");
     await page.getByText("Snoozed for 4 hours.").waitFor();
     await expect.poll(() => row(/Hooks on shop/).count()).toBe(0);
