@@ -54,7 +54,7 @@ export const createSource = (sql: Sql): ListSource => ({
 });
 
 /** Renders a text inside a JSON column as SQL. */
-export const jsonText: JsonText = (column, ...path) => `${column}::json #>> '{${path.join(",")}}'`;
+export const renderJsonText: JsonText = (column, ...path) => `${column}::json #>> '{${path.join(",")}}'`;
 
 /** Reads each record once, however many of its fields are asked for. */
 const USAGE_SOURCE = `runs

@@ -2,6 +2,7 @@ import {
   type Collected,
   createSearches,
   type Lists,
+  type ListSource,
   type Ms,
   type Page,
   PAGES,
@@ -27,7 +28,7 @@ import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { createKeyedRead } from "./keyed-reads.ts";
 import { readDedupeRecords } from "./keys.ts";
-import { createSource, jsonText, sumUsage } from "./lists.ts";
+import { createSource, renderJsonText, sumUsage } from "./lists.ts";
 
 const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
 const HOOK_SESSIONS = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2`;
@@ -73,6 +74,13 @@ async function readEventNumber(db: Db, { id }: { id?: string }): Promise<number 
   return (rows[0] as { seq: number | null } | undefined)?.seq ?? undefined;
 }
 
+/** What is added up over many records. */
+const createSums = (db: Db, source: ListSource): Pick<ReadTable["list"], "usage" | "activity" | "failures"> => ({
+  usage: (query) => sumUsage(db, query),
+  activity: (query) => sumActivity(source, query),
+  failures: (query) => sumFailures(source, renderJsonText, query),
+});
+
 /** The reading side over PostgreSQL. */
 export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "search" | "counts"> {
   const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> =>
@@ -111,9 +119,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
       },
       list: {
         ...lists,
-        usage: (query) => sumUsage(db, query),
-        activity: (query) => sumActivity(source, query),
-        failures: (query) => sumFailures(source, jsonText, query),
+        ...createSums(db, source),
         turns: run.turns,
         queuedSystemEvents({ agentId, limit }) {
           const { columns, read } = PAGES.systemEvents;

@@ -1,13 +1,12 @@
 import type { Issue } from "../core/errors.ts";
-import type { Trial } from "../workbench/trials.ts";
 import type { AdminDeps } from "./types.ts";
-import type { Finding } from "./watch-views.ts";
+import type { Finding, FoundTrial } from "./watch-views.ts";
 
 const toFinding =
   (from: Finding["from"]) =>
   ({ path, message, file, line }: Issue): Finding => ({ from, path, message, file: file ?? null, line: line ?? null });
 
-const toDraftFinding = ({ draft, matched, events, runs, ended }: Trial): Finding => ({
+const toDraftFinding = ({ draft, matched, events, runs, ended }: FoundTrial): Finding => ({
   from: "draft",
   path: draft,
   message: `would have taken ${matched} of ${events} hooks and made ${runs} runs${ended ? `; the trial has ended: ${ended.reason}` : ""}`,
@@ -16,7 +15,10 @@ const toDraftFinding = ({ draft, matched, events, runs, ended }: Trial): Finding
 });
 
 /** Lists what lint, the shapes of recorded bodies and drafts on trial have found, and the problems of the config on disk. */
-export async function listFindings({ snapshot, recorded, status }: AdminDeps, trials: readonly Trial[]): Promise<{ findings: Finding[] }> {
+export async function listFindings(
+  { snapshot, recorded, status }: AdminDeps,
+  trials: readonly FoundTrial[],
+): Promise<{ findings: Finding[] }> {
   const { warnings, bodyChanges } = await recorded();
   return {
     findings: [

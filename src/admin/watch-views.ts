@@ -60,6 +60,16 @@ export interface Finding {
   line: number | null;
 }
 
+/** What a draft on trial would have done. */
+export interface FoundTrial {
+  draft: string;
+  events: number;
+  matched: number;
+  runs: number;
+  /** Null while the trial goes on. */
+  ended: { reason: string } | null;
+}
+
 export const GROUP_STATUSES = ["open", "snoozed", "resolved"] as const;
 export type GroupStatus = (typeof GROUP_STATUSES)[number];
 

@@ -26,6 +26,7 @@ import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
 import { createHeartbeat, type Heartbeat } from "../sessions/heartbeat.ts";
+import { createFailureAlerts } from "./failure-alerts.ts";
 import { sweepRegularly } from "../store/sweeper.ts";
 import type { Held, Cluster } from "../store/types.ts";
 
@@ -215,10 +216,18 @@ export async function startWorkers(
   knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
   void health.watch(ended.signal);
+  const alerts = createFailureAlerts({
+    store,
+    clock,
+    log,
+    config: () => snapshot().config,
+    channels: () => snapshot().channels,
+    send: health.test,
+  });
   void cluster.hold("sweep", ended.signal, async (held) => {
     // Bodies are counted before retention takes them.
     await hookShapes.count(held);
-    await Promise.all([hookShapes.countRegularly(held), sweepRegularly(held, { store, clock, log, settings })]);
+    await Promise.all([alerts.run(held), hookShapes.countRegularly(held), sweepRegularly(held, { store, clock, log, settings })]);
   });
   if (cluster.shared) void cluster.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
 }

@@ -38,3 +38,5 @@ export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";
 export { PAGES, toReads, type JsonField, type Page, type ReadTable } from "./read-table.ts";
 export { createSearches, type ListSource } from "./search.ts";
+export { sumActivity } from "./sum-activity.ts";
+export { sumFailures, type JsonText } from "./sum-failures.ts";

@@ -29,13 +29,16 @@ beforeAll(async () => {
   await cli.write("rouse.json5", config);
   await cli.write("next.json5", config);
   await cli.write("order.json", { type: "order", id: 7 });
+  await cli.write("refund.json", { type: "refund", id: 8 });
   await cli.write("order.txt", "type=order&id=7");
   await cli.write("hello.json", { message: "Hello" });
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
   await gateway.start();
   const { out } = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--json"]);
   const { answer } = JSON.parse(out) as { answer: { eventId: string; runId: string } };
-  Object.assign(ids, { $EVENT: answer.eventId, $RUN: answer.runId });
+  await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json"]);
+  const { failures } = JSON.parse((await cli.rouse(["failures", "list", "--json"])).out) as { failures: { id: string }[] };
+  Object.assign(ids, { $FAILURE: failures[0]?.id, $EVENT: answer.eventId, $RUN: answer.runId });
   while (
     (JSON.parse((await cli.rouse(["runs", "show", answer.runId, "--json"])).out) as { run: { status: string } }).run.status !== "succeeded"
   ) {

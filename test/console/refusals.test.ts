@@ -32,7 +32,7 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
     await fetch(`${world.url}/hooks/shop%3Cb%3E`, { method: "POST", headers: { authorization: "Bearer wrong" } });
     await page.getByRole("region", { name: "Refused requests" }).getByText("no_token").waitFor();
     const rows = (await page.getByRole("region", { name: "Refused requests" }).innerText()).replaceAll(/\s+/g, " ");
-    expect(rows).toMatch(/at address reason credential path/);
+    expect(rows).toMatch(/When Address Reason Credential Path/);
     expect(rows).toMatch(/ago \S*127\.0\.0\.1 no_token missing or wrong wake/);
     const senders = (await page.getByRole("region", { name: "Refused most often", exact: true }).innerText()).replaceAll(/\s+/g, " ");
     expect(senders).toMatch(/127\.0\.0\.1 2 /);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { alertsSchema } from "./alerts.ts";
 import { agentsSchema, modelsSchema } from "./agents.ts";
 import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
 import { hooksSchema } from "./hooks.ts";
@@ -43,6 +44,7 @@ export const configSchema = z.strictObject({
   store: storeSchema,
   runs: runsSchema,
   delivery: deliverySchema,
+  alerts: alertsSchema,
   stateDir: z.string().optional().describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
   log: logSchema,
   telemetry: telemetrySchema,

@@ -154,5 +154,10 @@ export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken,
     if (isSameOrigin(c)) sessions.close(c.req.header("cookie"));
     return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie("", isSecure(c)) });
   });
+  app.all("*", (c) =>
+    mayEnter(c)
+      ? failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"))
+      : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
+  );
   return app;
 }

@@ -32,10 +32,10 @@ export const createSqliteSource = (sql: Statements): ListSource => ({
 });
 
 /** Renders a value inside a JSON column as SQL. */
-export const jsonText = (column: string, ...path: string[]): string => `json_extract(${column}, '$.${path.join(".")}')`;
+export const renderJsonValue = (column: string, ...path: string[]): string => `json_extract(${column}, '$.${path.join(".")}')`;
 const DIALECT: UsageDialect = {
-  text: jsonText,
-  number: jsonText,
+  text: renderJsonValue,
+  number: renderJsonValue,
   day: (column) => `date(${column} / 1000, 'unixepoch')`,
 };
 /** Runs whose records are read between two turns of the event loop. */

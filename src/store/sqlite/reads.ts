@@ -1,7 +1,7 @@
-import { sumActivity } from "../activity-sums.ts";
-import { sumFailures } from "../failure-sums.ts";
 import { PAGES, toReads, type Page } from "../read-table.ts";
 import { createSearches } from "../search.ts";
+import { sumActivity } from "../sum-activity.ts";
+import { sumFailures } from "../sum-failures.ts";
 import {
   parseRecord,
   readSteps,
@@ -17,7 +17,7 @@ import {
 import { sessionId, toConfig, type Collected, type ConfigRow, type Ms, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
-import { createSqliteSource, jsonText, sumUsageInSqlite } from "./lists.ts";
+import { createSqliteSource, renderJsonValue, sumUsageInSqlite } from "./lists.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { Statements } from "./statements.ts";
 
@@ -95,7 +95,7 @@ export function createSqliteReads(parts: {
         systemEvents: (query) => asFarAsMayBe(() => lists.systemEvents(query)),
         usage: (query) => sumUsageInSqlite(sql, query),
         activity: (query) => sumActivity(source, query),
-        failures: (query) => asFarAsMayBe(() => sumFailures(source, jsonText, query)),
+        failures: (query) => asFarAsMayBe(() => sumFailures(source, renderJsonValue, query)),
         async turns({ limit = -1, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
           const text = "SELECT seq, record FROM turns WHERE session = ? AND seq < ? AND seq > ? ORDER BY seq DESC LIMIT ?";
           return sql.all<TurnRow>(text, sessionId(ref), before, after, limit).map(toTurn).toReversed();

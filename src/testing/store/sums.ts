@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { newId } from "../../core/ids.ts";
 import { NO_ROUTE, type FailureSum, type RunRecord } from "../../store/types.ts";
 import { DAY, delivery, event, HOUR, run, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
@@ -6,94 +7,103 @@ import type { Stage } from "./stage.ts";
 const ALL = { since: START - DAY, limit: 1000 };
 const HOUR_OF_START = START / HOUR;
 
+async function readFailures(stage: Stage, query = ALL): Promise<FailureSum[]> {
+  const found = await stage.handle.store.list("failures", query);
+  const name = ({ kind, state, code, hour }: FailureSum): string => [kind, state, code, hour].join(" ");
+  return found.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
+}
+
+const failedRun = (change: Partial<RunRecord> = {}): RunRecord =>
+  run({ status: "failed", endedAt: START + 5, mapping: "m1", error: { code: "internal", message: "broken" }, ...change });
+
+function testActivity(stage: Stage): void {
+  it("activity: events by step and outcome, since a time", async () => {
+    const at = (minutes: number): number => START + minutes * 60_000;
+    stage.home.clock.advance(HOUR);
+    for (const [minutes, outcome] of [
+      [-10, "accepted"],
+      [1, "accepted"],
+      [1, "failed"],
+      [1.5, "accepted"],
+      [7, "accepted"],
+    ] as const)
+      await stage.handle.store.accept(event({ receivedAt: at(minutes), outcome }));
+    const found = await stage.handle.store.list("activity", { since: START, step: 60_000, limit: 1000 });
+    expect(found.toSorted((one, other) => one.at - other.at || (one.outcome < other.outcome ? -1 : 1))).toEqual([
+      { at: at(1), outcome: "accepted", count: 2 },
+      { at: at(1), outcome: "failed", count: 1 },
+      { at: at(7), outcome: "accepted", count: 1 },
+    ]);
+  });
+}
+
+function testFailedEvents(stage: Stage): void {
+  it("failures: events without work, by path, mapping, condition and reason; those that are dealt with are left out", async () => {
+    const lost = { outcome: "unmatched" as const, path: "shop", nearest: { mapping: "m1", condition: "type" }, reason: "no mapping" };
+    const events = [
+      event(lost),
+      event({ ...lost, receivedAt: START + 10, id: newId("evt", START + 10) }),
+      event({ ...lost, receivedAt: START + HOUR }),
+      event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
+      event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
+      event({ outcome: "accepted" }),
+    ];
+    stage.home.clock.advance(HOUR);
+    for (const one of events) await stage.handle.store.accept(one);
+    const handled = { at: START, as: "discarded" as const, reason: "known" };
+    await stage.handle.store.commit((tx) => tx.update("event", events[4]?.id ?? "", { handled }));
+    const cause = { kind: "event", path: "shop", mapping: "m1", channel: null };
+    const failed = { ...cause, state: "failed", code: null, reason: "broken", message: "broken" };
+    const unmatched = { ...cause, state: "unmatched", code: "type", reason: "no mapping", message: "no mapping" };
+    expect(await readFailures(stage)).toEqual([
+      { ...failed, hour: HOUR_OF_START, count: 1, first: START, last: START, example: events[3]?.id },
+      { ...unmatched, hour: HOUR_OF_START, count: 2, first: START, last: START + 10, example: events[1]?.id },
+      { ...unmatched, hour: HOUR_OF_START + 1, count: 1, first: START + HOUR, last: START + HOUR, example: events[2]?.id },
+    ]);
+    expect((await readFailures(stage, { ...ALL, since: START + HOUR })).map(({ count }) => count)).toEqual([1]);
+  });
+
+  it("failures: the newest of each kind only", async () => {
+    for (let n = 0; n < 5; n++) await stage.handle.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
+    expect((await readFailures(stage, { ...ALL, limit: 2 })).map(({ path }) => path).toSorted()).toEqual(["p3", "p4"]);
+  });
+}
+
+function testFailedWork(stage: Stage): void {
+  it("failures: runs by path, mapping and error, deliveries by channel and error", async () => {
+    const via = { path: "shop", credential: "hooks.token" };
+    const lost = delivery("dlv_1", { error: { code: NO_ROUTE, message: "no recipient" } });
+    const sent = delivery("dlv_2");
+    const refused = delivery("dlv_3");
+    const runs = [
+      failedRun({ spec: { ...spec(), session: { ...spec().session, via } } }),
+      failedRun({ status: "timed_out", error: { code: "timeout", message: "too long" } }),
+      run({ status: "succeeded", endedAt: START }),
+    ];
+    await stage.handle.store.commit((tx) => {
+      for (const one of runs) tx.add("run", one);
+      for (const one of [lost, sent, refused]) tx.add("delivery", one);
+      const error = { code: "given_up", message: "gone" } as const;
+      tx.update("delivery", refused.id, { status: "failed", error, endedAt: START + 7 });
+      tx.update("delivery", sent.id, { status: "delivered", endedAt: START });
+    });
+    const found = await readFailures(stage);
+    expect(found.map(({ kind, state, path, mapping, code, channel }) => [kind, state, path, mapping, code, channel])).toEqual([
+      ["delivery", "failed", null, null, "given_up", refused.route.channel],
+      ["delivery", "no_route", null, null, NO_ROUTE, lost.route.channel],
+      ["run", "failed", "shop", "m1", "internal", null],
+      ["run", "timed_out", null, "m1", "timeout", null],
+    ]);
+    expect(found[0]).toMatchObject({ example: refused.id, message: "gone", first: START + 7, count: 1 });
+    expect(found[2]).toMatchObject({ example: runs[0]?.id, message: "broken", last: START + 5 });
+  });
+}
+
 /** Counts over time, and failures by their cause. */
 export function testSums(stage: Stage): void {
-  const failures = async (query = ALL): Promise<FailureSum[]> => {
-    const found = await stage.handle.store.list("failures", query);
-    const name = ({ kind, state, code, hour }: FailureSum): string => [kind, state, code, hour].join(" ");
-    return found.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
-  };
-  const failedRun = (change: Partial<RunRecord> = {}): RunRecord =>
-    run({ status: "failed", endedAt: START + 5, mapping: "m1", error: { code: "internal", message: "broken" }, ...change });
-
   describe("sums", () => {
-    it("activity: events by step and outcome, since a time", async () => {
-      const at = (minutes: number): number => START + minutes * 60_000;
-      stage.home.clock.advance(HOUR);
-      for (const [minutes, outcome] of [
-        [-10, "accepted"],
-        [1, "accepted"],
-        [1, "failed"],
-        [1.5, "accepted"],
-        [7, "accepted"],
-      ] as const)
-        await stage.handle.store.accept(event({ receivedAt: at(minutes), outcome }));
-      const found = await stage.handle.store.list("activity", { since: START, step: 60_000, limit: 1000 });
-      expect(found.toSorted((one, other) => one.at - other.at || (one.outcome < other.outcome ? -1 : 1))).toEqual([
-        { at: at(1), outcome: "accepted", count: 2 },
-        { at: at(1), outcome: "failed", count: 1 },
-        { at: at(7), outcome: "accepted", count: 1 },
-      ]);
-    });
-
-    it("failures: events without work, by path, mapping, condition and reason; those that are dealt with are left out", async () => {
-      const lost = { outcome: "unmatched" as const, path: "shop", nearest: { mapping: "m1", condition: "type" }, reason: "no mapping" };
-      const events = [
-        event(lost),
-        event({ ...lost, receivedAt: START + 10 }),
-        event({ ...lost, receivedAt: START + HOUR }),
-        event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
-        event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
-        event({ outcome: "accepted" }),
-      ];
-      stage.home.clock.advance(HOUR);
-      for (const one of events) await stage.handle.store.accept(one);
-      const handled = { at: START, as: "discarded" as const, reason: "known" };
-      await stage.handle.store.commit((tx) => tx.update("event", events[4]?.id ?? "", { handled }));
-      const cause = { kind: "event", path: "shop", mapping: "m1", channel: null };
-      const unmatched = { ...cause, state: "unmatched", code: "type", reason: "no mapping", message: "no mapping" };
-      expect(await failures()).toEqual([
-        {
-          ...{ ...cause, state: "failed", code: null, reason: "broken", message: "broken" },
-          ...{ hour: HOUR_OF_START, count: 1, first: START, last: START, example: events[3]?.id },
-        },
-        { ...unmatched, hour: HOUR_OF_START, count: 2, first: START, last: START + 10, example: events[1]?.id },
-        { ...unmatched, hour: HOUR_OF_START + 1, count: 1, first: START + HOUR, last: START + HOUR, example: events[2]?.id },
-      ]);
-      expect((await failures({ ...ALL, since: START + HOUR })).map(({ count }) => count)).toEqual([1]);
-    });
-
-    it("failures: runs by path, mapping and error, deliveries by channel and error", async () => {
-      const via = { path: "shop", credential: "hooks.token" };
-      const lost = delivery("dlv_1", { error: { code: NO_ROUTE, message: "no recipient" } });
-      const sent = delivery("dlv_2");
-      const refused = delivery("dlv_3");
-      const runs = [
-        failedRun({ spec: { ...spec(), session: { ...spec().session, via } } }),
-        failedRun({ status: "timed_out", error: { code: "timeout", message: "too long" } }),
-        run({ status: "succeeded", endedAt: START }),
-      ];
-      await stage.handle.store.commit((tx) => {
-        for (const one of runs) tx.add("run", one);
-        for (const one of [lost, sent, refused]) tx.add("delivery", one);
-        const error = { code: "given_up", message: "gone" } as const;
-        tx.update("delivery", refused.id, { status: "failed", error, endedAt: START + 7 });
-        tx.update("delivery", sent.id, { status: "delivered", endedAt: START });
-      });
-      const found = await failures();
-      expect(found.map(({ kind, state, path, mapping, code, channel }) => [kind, state, path, mapping, code, channel])).toEqual([
-        ["delivery", "failed", null, null, "given_up", refused.route.channel],
-        ["delivery", "no_route", null, null, NO_ROUTE, lost.route.channel],
-        ["run", "failed", "shop", "m1", "internal", null],
-        ["run", "timed_out", null, "m1", "timeout", null],
-      ]);
-      expect(found[0]).toMatchObject({ example: refused.id, message: "gone", first: START + 7, count: 1 });
-      expect(found[2]).toMatchObject({ example: runs[0]?.id, message: "broken", last: START + 5 });
-    });
-
-    it("failures: the newest of each kind only", async () => {
-      for (let n = 0; n < 5; n++) await stage.handle.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
-      expect((await failures({ ...ALL, limit: 2 })).map(({ path }) => path).toSorted()).toEqual(["p3", "p4"]);
-    });
+    testActivity(stage);
+    testFailedEvents(stage);
+    testFailedWork(stage);
   });
 }

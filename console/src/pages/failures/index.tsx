@@ -8,7 +8,7 @@ import { number, visibleText } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Table, type Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
 import "./style.css";
 
@@ -58,8 +58,34 @@ function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
   );
 }
 
+const COUNT: Column<FailureGroup> = { head: "Count", numeric: true, cell: (row) => number(row.count) };
+const LAST: Column<FailureGroup> = { head: "Last", cell: (row) => <Time iso={row.lastSeen} /> };
+/** What the detail shows as well. */
+const MORE: readonly Column<FailureGroup>[] = [
+  {
+    head: "24 hours",
+    minor: true,
+    cell: (row) => <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />,
+  },
+  { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
+  { head: "Assigned to", minor: true, cell: (row) => visibleText(row.assignee ?? "–") },
+];
+const STATUS: Column<FailureGroup> = {
+  head: "Status",
+  cell: (row) => <Status word={row.isReopened && row.status === "open" ? "reopened" : row.status} tone={toTone(row)} />,
+};
+
 function Groups({ rows }: { rows: readonly FailureGroup[] }) {
   const { id, query } = place.value;
+  const cause: Column<FailureGroup> = {
+    head: "Cause",
+    grow: true,
+    cell: (row) => (
+      <a href={href("failures", row.id, query)} title={visibleText(row.message ?? row.title)}>
+        {visibleText(row.title)}
+      </a>
+    ),
+  };
   return (
     <Table
       label="Groups of failures"
@@ -67,30 +93,7 @@ function Groups({ rows }: { rows: readonly FailureGroup[] }) {
       rowId={(row) => row.id}
       selected={id}
       onSelect={(next) => go(href("failures", next, query), { replace: true })}
-      columns={[
-        {
-          head: "Cause",
-          grow: true,
-          cell: (row) => (
-            <a href={href("failures", row.id, query)} title={visibleText(row.message ?? row.title)}>
-              {visibleText(row.title)}
-            </a>
-          ),
-        },
-        { head: "Count", numeric: true, cell: (row) => number(row.count) },
-        {
-          head: "24 hours",
-          minor: true,
-          cell: (row) => <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />,
-        },
-        { head: "Last", cell: (row) => <Time iso={row.lastSeen} /> },
-        { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
-        { head: "Assigned to", minor: true, cell: (row) => visibleText(row.assignee ?? "–") },
-        {
-          head: "Status",
-          cell: (row) => <Status word={row.isReopened && row.status === "open" ? "reopened" : row.status} tone={toTone(row)} />,
-        },
-      ]}
+      columns={[cause, COUNT, LAST, ...(id === "" ? MORE : []), STATUS]}
     />
   );
 }

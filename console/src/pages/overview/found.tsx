@@ -55,8 +55,10 @@ export function Mappings() {
   return (
     <Section title="Mappings" actions={<a href={href("mappings")}>All mappings</a>}>
       <Loaded resource={found} lines={3}>
-        {({ findings }) =>
-          findings.length === 0 ? (
+        {({ findings: all }) => {
+          // The problems of the config stand above.
+          const findings = all.filter(({ from }) => from !== "config");
+          return findings.length === 0 ? (
             <p class="good">✓ Lint and the recorded bodies show no problem.</p>
           ) : (
             <>
@@ -82,8 +84,8 @@ export function Mappings() {
                 <p class="quiet">And {number(findings.length - SHOWN_FINDINGS)} more: `rouse config validate` lists all.</p>
               ) : null}
             </>
-          )
-        }
+          );
+        }}
       </Loaded>
     </Section>
   );

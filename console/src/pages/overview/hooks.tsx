@@ -83,53 +83,47 @@ const LIMITS: Readonly<Record<string, string>> = {
   "budget.perDay": "USD a day",
 };
 
-function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
-  const { runs, deliveries, approvals, collecting, parked } = waiting;
-  const oldest = (seconds: number): string => (seconds > 0 ? `, the oldest for ${duration(seconds * 1000)}` : "");
-  const lines = [
-    ...parked.by.map((one) => ({
-      to: href("runs", "", { status: "parked" }),
-      count: plural(one.count, "run"),
-      why:
-        one.reason === "provider"
-          ? `waiting for the model ${one.of}, which does not answer`
-          : `waiting for the limit of ${LIMITS[one.limit ?? ""] ?? one.limit} of ${one.of}`,
-      until: one.until,
-    })),
-    ...(runs.count > 0
-      ? [
-          {
-            to: href("runs", "", { status: "queued" }),
-            count: plural(runs.count, "turn"),
-            why: `queued${oldest(runs.oldestSeconds)}`,
-            until: null,
-          },
-        ]
-      : []),
-    ...(deliveries.count > 0
-      ? [
-          {
-            to: href("deliveries", "", { status: "pending" }),
-            count: plural(deliveries.count, "delivery", "deliveries"),
-            why: `waiting to be sent${oldest(deliveries.oldestSeconds)}`,
-            until: null,
-          },
-        ]
-      : []),
-    ...(approvals > 0
-      ? [{ to: href("approvals"), count: plural(approvals, "call"), why: "waiting for a person's decision", until: null }]
-      : []),
-    ...(collecting > 0
-      ? [
-          {
-            to: href("runs", "", { status: "collecting" }),
-            count: plural(collecting, "run"),
-            why: "collecting further events",
-            until: null,
-          },
-        ]
-      : []),
+interface WaitLine {
+  to: string;
+  count: string;
+  why: string;
+  until: string | null;
+}
+
+const oldest = (seconds: number): string => (seconds > 0 ? `, the oldest for ${duration(seconds * 1000)}` : "");
+
+/** What waits and for what, each with the list of it. */
+function toLines({ runs, deliveries, approvals, collecting, parked }: ActivityView["waiting"]): WaitLine[] {
+  const held = parked.by.map(({ reason, of, limit, count, until }) => ({
+    to: href("runs", "", { status: "parked" }),
+    count: plural(count, "run"),
+    why:
+      reason === "provider"
+        ? `waiting for the model ${of}, which does not answer`
+        : `waiting for the limit of ${LIMITS[limit ?? ""] ?? limit} of ${of}`,
+    until,
+  }));
+  const others: readonly (readonly [number, Omit<WaitLine, "until">])[] = [
+    [
+      runs.count,
+      { to: href("runs", "", { status: "queued" }), count: plural(runs.count, "turn"), why: `queued${oldest(runs.oldestSeconds)}` },
+    ],
+    [
+      deliveries.count,
+      {
+        to: href("deliveries", "", { status: "pending" }),
+        count: plural(deliveries.count, "delivery", "deliveries"),
+        why: `waiting to be sent${oldest(deliveries.oldestSeconds)}`,
+      },
+    ],
+    [approvals, { to: href("approvals"), count: plural(approvals, "call"), why: "waiting for a person's decision" }],
+    [collecting, { to: href("runs", "", { status: "collecting" }), count: plural(collecting, "run"), why: "collecting further events" }],
   ];
+  return [...held, ...others.flatMap(([count, line]) => (count > 0 ? [{ ...line, until: null }] : []))];
+}
+
+function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
+  const lines = toLines(waiting);
   if (lines.length === 0) return <p class="good">✓ Nothing waits.</p>;
   return (
     <ul class="overview-list">

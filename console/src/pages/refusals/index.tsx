@@ -79,11 +79,11 @@ function List({ rows }: { rows: readonly Refusal[] }) {
         rows={rows}
         rowId={(row) => `${row.at} ${row.address} ${row.path} ${row.reason}`}
         columns={[
-          { head: "at", cell: (row) => <Time iso={row.at} /> },
-          { head: "address", cell: (row) => visibleText(row.address) },
-          { head: "reason", cell: (row) => <code>{visibleText(row.reason)}</code> },
-          { head: "credential", minor: true, cell: (row) => (row.authenticated ? "right" : "missing or wrong") },
-          { head: "path", grow: true, cell: (row) => visibleText(row.path) },
+          { head: "When", cell: (row) => <Time iso={row.at} /> },
+          { head: "Address", cell: (row) => visibleText(row.address) },
+          { head: "Reason", cell: (row) => <code>{visibleText(row.reason)}</code> },
+          { head: "Credential", minor: true, cell: (row) => (row.authenticated ? "right" : "missing or wrong") },
+          { head: "Path", grow: true, cell: (row) => visibleText(row.path) },
         ]}
       />
     </Section>

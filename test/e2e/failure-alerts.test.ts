@@ -1,0 +1,102 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { describePostgres, newSchema } from "../store/postgres.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Failures are looked at every 30 seconds: here ten times a second. */
+const clock = { ...systemClock, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal) };
+const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const MAPPINGS = [{ id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false }];
+
+interface Posted {
+  id: string | undefined;
+  signature: string | undefined;
+  body: { type: string; failure: { id: string; title: string; isReopened: boolean } };
+}
+
+function alertTests(getStore: () => object): void {
+  let receiver: Server;
+  let posted: Posted[];
+  let world: World;
+  let status: number;
+  beforeEach(async () => {
+    posted = [];
+    status = 204;
+    receiver = createServer((request, response) => {
+      let text = "";
+      request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      request.on("end", () => {
+        const { "webhook-id": id, "webhook-signature": signature } = request.headers;
+        posted.push({ id: id as string, signature: signature as string, body: JSON.parse(text) });
+        response.writeHead(status).end();
+      });
+    });
+    await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
+    const { port } = receiver.address() as AddressInfo;
+    world = await createWorld({
+      clock,
+      config: {
+        hooks: { mappings: MAPPINGS, callbackHosts: ["127.0.0.1"] },
+        alerts: { failures: { channel: "console", to: "me", callback: { url: `http://127.0.0.1:${port}/`, secret: SECRET } } },
+        ...getStore(),
+      },
+    });
+  });
+  afterEach(async () => {
+    await world.stop();
+    receiver.close();
+  });
+
+  const printed = (): number => world.printed.filter((text) => text.includes("does not hold")).length;
+  const looks = (): Promise<void> => new Promise((done) => setTimeout(done, 600));
+
+  it("reports a group once on the channel and at the address, and again when it comes back after it was resolved", async () => {
+    for (let n = 0; n < 3; n++) await world.post("/hooks/shop", { type: "refund", id: n });
+    await world.until(async () => posted.length > 0 && printed() > 0);
+    await world.post("/hooks/shop", { type: "refund" });
+    await looks();
+    expect([posted.length, printed()]).toEqual([1, 1]);
+    expect(posted[0]).toMatchObject({
+      signature: expect.stringMatching(/^v1,/),
+      body: { type: "failure", failure: { isReopened: false } },
+    });
+    const { id, title } = posted[0]?.body.failure ?? { id: "", title: "" };
+    expect(title).toMatch(/^Hooks on shop: .* of order does not hold$/);
+    expect(world.printed.join("")).toContain(`rouse failures show ${id}`);
+
+    await world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify({ action: "resolve" }) });
+    await looks();
+    expect(posted).toHaveLength(1);
+    await world.post("/hooks/shop", { type: "refund" });
+    await world.until(async () => posted.length > 1 && printed() > 1);
+    expect(posted[1]?.body.failure).toMatchObject({ id, isReopened: true });
+    expect(posted[1]?.id).not.toBe(posted[0]?.id);
+  });
+
+  it("tries again what an address did not take, and does not repeat the message of the channel", async () => {
+    status = 503;
+    await world.post("/hooks/shop", { type: "refund" });
+    await world.until(async () => posted.length > 1);
+    status = 204;
+    const before = posted.length;
+    await world.until(async () => posted.length > before);
+    await looks();
+    const after = posted.length;
+    await looks();
+    expect([posted.length, printed()]).toEqual([after, 1]);
+    expect(new Set(posted.map(({ id }) => id)).size).toBe(1);
+  });
+}
+
+describe("alerts about failures on SQLite", () => alertTests(() => ({})));
+
+describePostgres("with a schema of its own", () => {
+  describe("alerts about failures on PostgreSQL", () => {
+    let schema: ReturnType<typeof newSchema>;
+    beforeEach(() => void (schema = newSchema()));
+    afterEach(() => schema.drop());
+    alertTests(() => ({ store: { url: schema.url } }));
+  });
+});
