@@ -19,7 +19,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     ({ page, problems } = await openConsole(browser.context, world));
     await page.goto(`${world.url}/console#/approvals`);
     await page.getByText("No call waits for approval").waitFor();
-  }, 60_000);
+  }, 120_000);
   afterEach(async () => {
     await browser?.close();
     await world.close();
@@ -61,7 +61,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await page.getByRole("row", { name: /approve/ }).waitFor();
     expect((await world.admin(`/admin/v1/approvals/${one?.id}`)).body.approval.refused).toEqual([]);
     expect(problems).toEqual([]);
-  }, 60_000);
+  }, 120_000);
 
   it("denies with a reason by the keys alone, and the button approves the next one", async () => {
     const both = await asked(2);
@@ -83,7 +83,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await detail().getByText("by operator").waitFor();
     await world.until(async () => world.bank.calls.length === 1);
     expect(problems).toEqual([]);
-  }, 60_000);
+  }, 120_000);
 
   it("shows the rule before it saves it, lists it, and takes it away", async () => {
     const [one] = await asked();
@@ -107,5 +107,5 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await page.getByText("No rule yet").waitFor();
     expect(await rules()).toEqual([]);
     expect(problems).toEqual([]);
-  }, 60_000);
+  }, 120_000);
 });

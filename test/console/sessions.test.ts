@@ -18,6 +18,7 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
       match: { path: "orders" },
       sessionKey: "hook:order:{{id}}",
       messageTemplate: "Order {{id}} of {{who}}",
+      wakeMode: "next-heartbeat",
     };
     world = await createWorld({ config: { hooks: { mappings: [mapping] } } });
     for (const message of ["An order of 240", "And another one"]) {
@@ -74,6 +75,7 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
 
   it("shows what waits for a heartbeat of the main session, and does not offer to delete it", async () => {
     await show("#/sessions/main/main/main", "remember the milk");
+    expect(await page.getByRole("region", { name: "Waiting for a heartbeat" }).innerText()).toContain("remember the milk");
     expect(await detail().getByRole("button", { name: "Delete the session" }).count()).toBe(0);
     expect(problems).toEqual([]);
   });
