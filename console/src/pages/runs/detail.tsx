@@ -62,14 +62,16 @@ function Trouble({ run }: { run: RunDetail }) {
   if (!run.error && !run.waitsFor && !run.waiting) return null;
   const said = run.error ? vendorOf(run.error) : "";
   return (
-    <Facts
-      pairs={[
-        ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null],
-        ["provider said", said === "" ? null : visibleText(said)],
-        ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null],
-        ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
-      ]}
-    />
+    <div class="runs-trouble">
+      <Facts
+        pairs={[
+          ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null],
+          ["provider said", said === "" ? null : visibleText(said)],
+          ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null],
+          ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
+        ]}
+      />
+    </div>
   );
 }
 
