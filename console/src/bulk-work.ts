@@ -86,17 +86,18 @@ function readReplayed(line: ReplayLine): BulkResult | undefined {
 }
 
 /**
- * Replays the events that the filters leave with today's mappings. Events that were accepted would do their work a second
- * time: they are replayed only if the outcome asks for them.
+ * Replays the events that the filters leave with today's mappings; without a filter of the outcome those that failed. Events
+ * that were accepted would do their work a second time: they are replayed only if the outcome asks for them.
  */
-export function replayEvents({ outcome, path, mapping, since }: Readonly<Record<string, string | undefined>>): BulkWork<ReplayLine> {
-  const select = outcome === undefined || outcome === "" || outcome === "failed" ? "failed" : outcome === "unmatched" ? "unmatched" : "all";
+export function replayEvents({ outcome, failed, path, mapping, since }: Query): BulkWork<ReplayLine> {
+  const asked = failed === "1" ? "failed" : outcome || "failed";
+  const select = asked === "failed" || asked === "unmatched" ? asked : "all";
   // What comes in after the preview is not part of it.
   const until = new Date().toISOString();
-  const body = given({ until, select, path, mapping, since, outcome: select === "all" ? outcome : undefined });
+  const body = given({ until, select, path, mapping, since, outcome: select === "all" ? asked : undefined });
   return {
     title: "Replay events",
-    what: `Events with ${describe({ outcome: outcome || "failed", path, mapping, since })}, with today's mappings.`,
+    what: `Events with ${describe({ outcome: asked, path, mapping, since })}, with today's mappings.`,
     path: "/events/replay",
     body,
     action: "Replay",

@@ -5,11 +5,11 @@ import { href } from "../../router.ts";
 import { sessionName } from "../../session-name.ts";
 import { Button, Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
 import { confirmed } from "../../ui/dialog.tsx";
-import { elapsed, visibleText } from "../../ui/format.ts";
+import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
-import { Figures, Timeline } from "./timeline.tsx";
-import { vendorOf, WaitsFor } from "./words.tsx";
+import { Timeline } from "./timeline.tsx";
+import { tokensOf, usd, vendorOf, WaitsFor } from "./words.tsx";
 
 const CANCELLABLE = ["queued", "running", "waiting", "parked", "collecting"];
 const RETRIED = ["failed", "timed_out", "cancelled"];
@@ -57,40 +57,60 @@ const Warnings = ({ of }: { of: readonly string[] }) =>
     </ul>
   );
 
-function RunFacts({ run }: { run: RunDetail }) {
+/** Why the run is not done: its error, or what it waits for. */
+function Trouble({ run }: { run: RunDetail }) {
+  if (!run.error && !run.waitsFor && !run.waiting) return null;
   const said = run.error ? vendorOf(run.error) : "";
-  const route = run.route && "reason" in run.route && typeof run.route.reason === "string" ? ` ${run.route.reason}` : "";
   return (
-    <Facts
-      pairs={[
-        ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null],
-        ["provider said", said === "" ? null : visibleText(said)],
-        ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null],
-        ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
-        ["agent", run.agentId],
-        ["session", <a href={href("sessions", sessionName({ ...run, key: run.sessionKey }))}>{visibleText(run.sessionKey)}</a>],
-        ["mapping", run.mapping],
-        ["model", run.model],
-        ["event", run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />],
-        ["took", run.startedAt === null || run.endedAt === null ? null : elapsed(run.startedAt, run.endedAt)],
-        ["attempts", run.attempts > 1 ? run.attempts : null],
-        ["restarts", run.restarts > 0 ? run.restarts : null],
-        ["batch", run.collected === null ? null : `${run.collected} events`],
-        [
-          "delivery",
-          run.delivery ? (
-            <>
-              <Status word={run.delivery} />
-              {visibleText(route)}
-            </>
-          ) : null,
-        ],
-        ["trace", run.traceId],
-        ["created", <Time iso={run.createdAt} />],
-        ["started", run.startedAt === null ? null : <Time iso={run.startedAt} />],
-        ["ended", run.endedAt === null ? null : <Time iso={run.endedAt} />],
-      ]}
-    />
+    <div class="runs-trouble">
+      <Facts
+        pairs={[
+          ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null],
+          ["provider said", said === "" ? null : visibleText(said)],
+          ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null],
+          ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
+        ]}
+      />
+    </div>
+  );
+}
+
+function Delivered({ run }: { run: RunDetail }) {
+  if (!run.delivery) return null;
+  const reason = run.route && "reason" in run.route && typeof run.route.reason === "string" ? ` ${run.route.reason}` : "";
+  return (
+    <>
+      <Status word={run.delivery} />
+      {visibleText(reason)}
+    </>
+  );
+}
+
+/** All else about a run, in two columns where there is room. */
+function RunFacts({ run }: { run: RunDetail }) {
+  return (
+    <div class="runs-facts">
+      <Facts
+        pairs={[
+          ["agent", run.agentId],
+          ["model", run.model],
+          ["session", <a href={href("sessions", sessionName({ ...run, key: run.sessionKey }))}>{visibleText(run.sessionKey)}</a>],
+          ["mapping", run.mapping],
+          ["event", run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />],
+          ["delivery", run.delivery ? <Delivered run={run} /> : null],
+          ["attempts", run.attempts > 1 ? run.attempts : null],
+          ["restarts", run.restarts > 0 ? run.restarts : null],
+          ["batch", run.collected === null ? null : plural(run.collected, "event")],
+          ["trace", run.traceId],
+          ["tokens", run.usage ? tokensOf(run.usage) : null],
+          ["cost", run.usage ? usd(run.usage.costUsd) : null],
+          ["created", <Time iso={run.createdAt} />],
+          ["started", run.startedAt === null ? null : <Time iso={run.startedAt} />],
+          ["ended", run.endedAt === null ? null : <Time iso={run.endedAt} />],
+          ["took", run.startedAt === null || run.endedAt === null ? null : elapsed(run.startedAt, run.endedAt)],
+        ]}
+      />
+    </div>
   );
 }
 
@@ -121,8 +141,8 @@ export function Detail({ id }: { id: string }) {
             <Id id={shown.id} />
             <Actions run={shown} reload={reload} />
           </header>
+          <Trouble run={shown} />
           <RunFacts run={shown} />
-          <Figures run={shown} />
           <Warnings of={shown.warnings} />
           <Loaded resource={steps}>{({ steps: all }) => <Timeline run={shown} steps={all} />}</Loaded>
           {shown.reply === null ? null : (

@@ -4,7 +4,7 @@ import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
 import type { RunDetail, StepView } from "../../../../src/admin/views.ts";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
-import { Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
+import { Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { duration, elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Call, callHas } from "./call.tsx";
@@ -206,18 +206,5 @@ export function Timeline({ run, steps }: { run: RunDetail; steps: readonly StepV
         )}
       </ol>
     </Section>
-  );
-}
-
-/** What a run has used in all. */
-export function Figures({ run }: { run: RunDetail }) {
-  if (!run.usage) return null;
-  return (
-    <Facts
-      pairs={[
-        ["tokens", tokensOf(run.usage) || null],
-        ["cost", usd(run.usage.costUsd)],
-      ]}
-    />
   );
 }

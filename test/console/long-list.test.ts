@@ -1,0 +1,68 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { event_, runAction } from "../http/admin-world.ts";
+import { silent } from "../store/home.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+const MANY = 350;
+
+describe.skipIf(NO_BROWSER)("a long list in the console", () => {
+  let world: World;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  let problems: string[];
+  const ids: string[] = [];
+
+  const write = async (): Promise<void> => {
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const actions = Array.from({ length: MANY }, (_, n) => runAction(n === 0 ? "hook:needle" : `hook:hay:${n}`));
+    await store.accept(event_("many", { outcome: "accepted", actions }));
+    await store.commit((tx) => actions.forEach(({ runId }) => tx.update("run", runId, { status: "succeeded", endedAt: Date.now() })));
+    ids.push(...actions.map(({ runId }) => runId));
+    await store.close();
+  };
+
+  beforeAll(async () => {
+    world = await createWorld({ workers: false });
+    await write();
+    browser = await openBrowser();
+    ({ page, problems } = await openConsole(browser.context, world));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+
+  it("loads older rows when its end comes into sight, and misses and repeats none", async () => {
+    await page.goto(`${world.url}/console#/runs`);
+    await page.getByText("100 rows").waitFor();
+    const seen = new Set<string>();
+    const collect = async (): Promise<void> => {
+      const shown = await page.locator("tr[data-id]").evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id") ?? ""));
+      expect(new Set(shown).size).toBe(shown.length);
+      for (const id of shown) seen.add(id);
+    };
+    for (let turn = 0; turn < 80 && seen.size < MANY; turn++) {
+      await collect();
+      await page.locator(".table").evaluate((table) => {
+        table.scrollTop += 400;
+      });
+      await page.waitForTimeout(50);
+    }
+    expect([...seen].toSorted()).toEqual(ids.toSorted());
+    await page.getByText(`${MANY} rows, no older ones.`).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("looks into older pages for what is searched", async () => {
+    await page.goto(`${world.url}/console#/runs?q=needle`);
+    await page.getByRole("row", { name: /hook:needle/ }).waitFor();
+    await page.getByText("1 row, no older ones.").waitFor();
+    expect(problems).toEqual([]);
+  });
+});
