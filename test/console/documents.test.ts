@@ -61,11 +61,11 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
       if (route.request().method() === "POST") await held;
       await route.continue();
     });
-    const data = await page.evaluateHandle((text) => {
+    const data = await page.evaluateHandle(`(() => {
       const transfer = new DataTransfer();
-      transfer.items.add(new File([text], "guide.md"));
+      transfer.items.add(new File([${JSON.stringify(GUIDE)}], "guide.md"));
       return transfer;
-    }, GUIDE);
+    })()`);
     await page.dispatchEvent(".documents-drop", "dragover", { dataTransfer: data });
     await page.getByText("Drop the files to index them").waitFor();
     await page.dispatchEvent(".documents-drop", "drop", { dataTransfer: data });
@@ -102,7 +102,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await row.click();
     const marked = detail().locator('[aria-current="true"]');
     await marked.getByText(/twenty minutes/).waitFor();
-    expect(await marked.evaluate((element) => element.getBoundingClientRect().top < innerHeight)).toBe(true);
+    expect((await marked.boundingBox())?.y).toBeLessThan(page.viewportSize()?.height ?? 0);
     expect(await detail().innerText()).toContain("thirty days");
     expect(page.url()).toMatch(/#\/documents\/doc_\w+%23\d+\?q=how\+long/);
     await shoot(page, "documents-search");

@@ -68,7 +68,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     await examine(page, "components", TWO_LOOKS);
     expect(await page.getByRole("navigation", { name: "Pages" }).innerText()).not.toContain("Components");
     const background = (theme: string) =>
-      page.getByRole("group", { name: `${theme} theme` }).evaluate((element) => getComputedStyle(element).backgroundColor);
+      page.evaluate(`getComputedStyle(document.querySelector('[aria-label="${theme} theme"]')).backgroundColor`);
     expect([await background("light"), await background("dark")]).toEqual(["rgb(255, 255, 255)", "rgb(15, 17, 21)"]);
     for (const theme of ["light", "dark"]) {
       const group = page.getByRole("group", { name: `${theme} theme` });
