@@ -145,7 +145,8 @@ function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
 /** Hooks a minute by outcome, latencies, and what waits for what. */
 export function Hooks() {
   const since = place.value.query["since"] ?? "1h";
-  const activity = useResource<ActivityView>(`/activity?since=${encodeURIComponent(since)}`, { live: true });
+  // A long time takes half a second to count: it is not asked for again and again.
+  const activity = useResource<ActivityView>(`/activity?since=${encodeURIComponent(since)}`, { live: since === "1h" });
   return (
     <Loaded resource={activity}>
       {({ hooks, latencies, waiting }) => (
