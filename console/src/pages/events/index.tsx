@@ -1,4 +1,5 @@
 import "./style.css";
+import { ReplayMany } from "../../replay-many.tsx";
 import { filter, go, href, place } from "../../router.ts";
 import { Button, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
@@ -118,6 +119,9 @@ export function Page() {
       <header class="page-head">
         <h1>Events</h1>
         <Filters />
+        <div class="actions">
+          <ReplayMany query={query} onClose={pages.reload} />
+        </div>
       </header>
       <Split
         name="events"
