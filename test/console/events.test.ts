@@ -224,7 +224,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await open(`#/events/${second}`);
     await page.getByRole("button", { name: "Copy as curl" }).click();
     await page.getByText("Copied the curl command.").waitFor();
-    const command = await page.evaluate(() => navigator.clipboard.readText());
+    const command = await page.evaluate<string>("navigator.clipboard.readText()");
     expect(command).toContain(`curl -sS -X POST '${world.url}/hooks/shop'`);
     expect(command).toContain('-H "authorization: Bearer $ROUSE_HOOK_TOKEN"');
     expect(command).toContain(`--data-raw '${JSON.stringify(order(8, 300))}'`);
