@@ -189,7 +189,6 @@ describe("the page", () => {
     ["#/deliveries", "Nothing was delivered yet."],
     ["#/refusals", "no_token"],
     ["#/system", "Mappings"],
-    ["#/events?outcome=failed", "No event like that has come in."],
     ["#/sessions/main/main/main", "Waiting for a heartbeat"],
   ])("shows %s", async (hash, words) => {
     await world.post("/hooks/agent", { message: "x", sessionKey: "hook:s" });
@@ -199,34 +198,6 @@ describe("the page", () => {
     await page.find(words);
     expect(page.window.document.getElementById("problem")?.textContent).toBe("");
     await page.close();
-  });
-
-  it("shows what a mapping's code printed and threw, as text", async () => {
-    world.write(
-      "transforms/prints.js",
-      "export default ({ payload }) => { console.warn(payload.a); throw new Error('no ' + payload.a); };",
-    );
-    const mappings = [
-      { id: "prints", match: { path: "prints" }, transform: { module: "prints.js" } },
-      { id: "sums", match: { path: "sums" }, transform: { jsonata: "{ 'message': 1 + a }" } },
-    ];
-    world.write("rouse.json5", { hooks: { enabled: true, token: TOKEN, mappings } });
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
-    const printed = async (path: string): Promise<string> => {
-      const { body } = await world.post(`/hooks/${path}`, { a: MARKUP });
-      const page = await openPage(`#/events/${body.requestId}`);
-      await page.find("What the mapping's code printed and threw");
-      const text = page.text();
-      expect(page.window.document.querySelectorAll("main img, main script")).toHaveLength(0);
-      await page.close();
-      return text;
-    };
-    const code = await printed("prints");
-    expect(code).toContain(`transform.module of printsError: no ${MARKUP}\n  at prints.js:1:`);
-    expect(code).toContain(`\nconsole (stderr): ${MARKUP}`);
-    const expression = await printed("sums");
-    expect(expression).toContain("transform.jsonata of sumsThe right side of the");
-    expect(expression).toContain("line 1, column 16:\n{ 'message': 1 + a }\n               ^");
   });
 
   it("cancels a run that waits", async () => {
