@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Window } from "happy-dom";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+import { createWorld, type World } from "../e2e/world.ts";
 
 const realFetch = globalThis.fetch;
 const FILES = join(import.meta.dirname, "../../src/http/console");
