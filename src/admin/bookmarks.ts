@@ -32,15 +32,17 @@ const toValue = (id: string): string => `${VALUE}.${id}`;
 /** An event as it is kept: with its body in base64. */
 type KeptEvent = Omit<EventRecord, "request"> & { request: Omit<EventRecord["request"], "body"> & { body: string | null } };
 
-const toKept = ({ request, ...event }: EventRecord): KeptEvent => ({
+const toKept = ({ request: { body, ...request }, ...event }: EventRecord): KeptEvent => ({
   ...event,
-  request: { ...request, body: request.body === null ? null : Buffer.from(request.body).toString("base64") },
+  request: { ...request, body: body === null ? null : Buffer.from(body).toString("base64") },
 });
 
-const fromKept = ({ request, ...event }: KeptEvent): EventRecord => ({
+const fromKept = ({ request: { body, ...request }, ...event }: KeptEvent): EventRecord => ({
   ...event,
-  request: { ...request, body: request.body === null ? null : Buffer.from(request.body, "base64") },
+  request: { ...request, body: body === null ? null : Buffer.from(body, "base64") },
 });
+
+const hasBody = ({ request: { body } }: EventRecord): boolean => body !== null;
 
 const notFound = (message: string): RouseError => new RouseError({ code: "not_found", message });
 
@@ -54,7 +56,7 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
   const find = async (id: string): Promise<Bookmark | undefined> => (await stored.read()).find(({ eventId }) => eventId === id);
   const getEvent = async (id: string): Promise<EventRecord | undefined> => {
     const event = await store.get("event", id);
-    if ((event && event.request.body !== null) || !(await find(id))) return event;
+    if ((event && hasBody(event)) || !(await find(id))) return event;
     const kept = (await store.get("value", toValue(id))) as KeptEvent | null | undefined;
     if (!kept) return event;
     return { ...fromKept(kept), ...(event?.handled && { handled: event.handled }) };

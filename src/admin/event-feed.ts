@@ -36,7 +36,7 @@ interface FeedDeps {
 }
 
 export const MAX_READERS = 20;
-const POLL_MS = 150;
+const POLL_MS = 80;
 /** A reader hears at least this often that the stream is alive. */
 const ALIVE_MS = 15_000;
 /** Lines that wait for a slow reader. */

@@ -39,7 +39,7 @@ const FIRST_BATCH = 16;
 const MAX_BATCH = 200;
 const BATCH_BYTES = 4 * 2 ** 20;
 
-const bytesOf = ({ request }: EventRecord): number => request.body?.byteLength ?? 0;
+const bytesOf = ({ request: { body } }: EventRecord): number => body?.byteLength ?? 0;
 
 /** Looks for events batch by batch, until the page is full or the bounds are reached. */
 async function searchEvents(

@@ -21,6 +21,8 @@ const MAPPINGS = [
     name: "Order of {{data.customer.name}}",
   },
   { id: "issue", match: { path: "tracker" }, messageTemplate: "{{title}} and {{missing}}" },
+  { id: "prints", match: { path: "prints" }, transform: { module: "prints.js" } },
+  { id: "sums", match: { path: "sums" }, transform: { jsonata: "{ 'message': 1 + a }" } },
   { id: "shadowed", shadow: true, match: { path: "shadowed" }, messageTemplate: "{{a}} and {{missing}}", name: "{{a}}" },
 ];
 const order = (id: number, total: number | string) => ({
@@ -41,7 +43,8 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     return (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
   };
   beforeAll(async () => {
-    world = await createWorld({ config: { hooks: { mappings: MAPPINGS } } });
+    const prints = "export default ({ payload }) => { console.warn(payload.a); throw new Error('no ' + payload.a); };";
+    world = await createWorld({ config: { hooks: { mappings: MAPPINGS } }, files: { "transforms/prints.js": prints } });
     accepted = await post("shop", order(7, 240));
     second = await post("shop", order(8, 300), { "x-shop": "other" });
     unmatched = await post("shop", order(9, "240"));
@@ -224,7 +227,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await open(`#/events/${second}`);
     await page.getByRole("button", { name: "Copy as curl" }).click();
     await page.getByText("Copied the curl command.").waitFor();
-    const command = await page.evaluate(() => navigator.clipboard.readText());
+    const command = await page.evaluate<string>("navigator.clipboard.readText()");
     expect(command).toContain(`curl -sS -X POST '${world.url}/hooks/shop'`);
     expect(command).toContain('-H "authorization: Bearer $ROUSE_HOOK_TOKEN"');
     expect(command).toContain(`--data-raw '${JSON.stringify(order(8, 300))}'`);
@@ -237,6 +240,26 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await rows().first().click();
     await section("What a mapping in shadow would have done").waitFor();
     expect(await page.locator("main").innerText()).not.toMatch(/\[object |undefined/);
+    expect(problems).toEqual([]);
+  });
+
+  it("shows what a mapping's code printed and threw, as text, and discards the event with a reason", async () => {
+    const markup = "<img src=x onerror=alert(1)>";
+    const printed = async (path: string): Promise<string> => {
+      await open(`#/events/${await post(path, { a: markup })}`);
+      const notes = section("What the mapping's code printed and threw");
+      await notes.waitFor();
+      expect(await page.locator("main img").count()).toBe(0);
+      return notes.innerText();
+    };
+    const code = await printed("prints");
+    expect(code).toMatch(/transform\.module of prints\s+Error: no <img src=x onerror=alert\(1\)>\n {2}at prints\.js:1:/);
+    expect(code).toContain(`\nconsole (stderr): ${markup}`);
+    expect(await printed("sums")).toContain("line 1, column 16:\n{ 'message': 1 + a }\n               ^");
+    await page.getByRole("button", { name: "Discard" }).click();
+    await page.getByRole("dialog").getByLabel("Reason").fill("it was a test");
+    await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
+    await page.getByText(": it was a test").waitFor();
     expect(problems).toEqual([]);
   });
 

@@ -31,30 +31,34 @@ async function setBookmark(id: string, on: boolean, onChange: () => void): Promi
   );
 }
 
+interface Result {
+  result: ReplayView;
+  dryRun: boolean;
+}
+
+const QUESTION = "It comes in again and is handled by the current mappings. Work that it did before is done once more.";
+
+/** Replays an event after asking, or says what that would do: what starts it, whether it is under way, and what came of it. */
+function useReplay(id: string, onChange: () => void): [start: (dryRun: boolean) => void, busy: boolean, result: Result | null] {
+  const [result, setResult] = useState<Result | null>(null);
+  const [start, busy] = useAction(async (dryRun: boolean) => {
+    if (!dryRun && !(await confirmed("Replay this event?", QUESTION, "Replay"))) return;
+    setResult({ result: await replay(id, { dryRun }), dryRun });
+    if (!dryRun) onChange();
+  }, toastError);
+  return [start, busy, result];
+}
+
 type Open = "edit" | "freeze" | "discard" | null;
 
 /** What can be done with an event. */
 export function Actions({ explanation, onChange }: { explanation: ExplanationView; onChange(): void }) {
   const { event, bookmark } = explanation;
   const [open, setOpen] = useState<Open>(null);
-  const [result, setResult] = useState<{ result: ReplayView; dryRun: boolean } | null>(null);
   const { query } = place.value;
   const comparing = query["compare"] !== undefined;
   const setCompare = (compare: string | undefined): void => go(href("events", event.id, { ...query, compare }), { replace: true });
-  const [start, busy] = useAction(async (dryRun: boolean) => {
-    if (
-      !dryRun &&
-      !(await confirmed(
-        "Replay this event?",
-        "It comes in again and is handled by the current mappings. Work that it did before is done once more.",
-        "Replay",
-      ))
-    )
-      return;
-    const done = await replay(event.id, { dryRun });
-    setResult({ result: done, dryRun });
-    if (!dryRun) onChange();
-  }, toastError);
+  const [start, busy, result] = useReplay(event.id, onChange);
   const [mark, marking] = useAction(() => setBookmark(event.id, bookmark === null, onChange), toastError);
   const edit = (): void => go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "", { event: event.id }));
   useKeys(open === null && !comparing ? { e: edit, f: () => setOpen("freeze") } : {});

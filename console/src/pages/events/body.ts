@@ -63,7 +63,7 @@ function readMail(text: string): Extract<BodyView, { kind: "mail" }> {
 export function readBody(text: string, contentType: string | null): BodyView {
   const type = (contentType ?? "").toLowerCase();
   if (type.includes("x-www-form-urlencoded")) return { kind: "form", fields: [...new URLSearchParams(text)] };
-  if (/^message\/rfc822/.test(type)) return readMail(text);
+  if (type.startsWith("message/rfc822")) return readMail(text);
   if (/[/+]xml/.test(type) || /^\s*<\?xml/.test(text)) return { kind: "xml", text: indentXml(text) };
   if (type.includes("json") || /^\s*[[{]/.test(text)) {
     const read = readJson(text);

@@ -60,27 +60,25 @@ async function refresh(before: Loaded, signal: AbortSignal): Promise<Loaded> {
   return { ...before, rows: fresh, next: cursor, searchedTo: null };
 }
 
-/** Reads a list of events page by page, and looks for newer ones every five seconds. `query` has the filters, without limits. */
-export function useEventPages(query: string): EventPages {
+/** Runs one change of a list at a time; a newer list ends the change of the one before. */
+function useOneAtATime() {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [error, setError] = useState<AskError>();
   const [loading, setLoading] = useState(false);
   const current = useRef<Loaded | null>(null);
   const work = useRef<AbortController | null>(null);
-  const settle = useCallback((next: Loaded): void => {
-    current.current = next;
-    setLoaded(next);
-    setError(undefined);
-  }, []);
   const run = useCallback(async (make: (signal: AbortSignal) => Promise<Loaded>): Promise<void> => {
     const abort = new AbortController();
     work.current = abort;
     const sign = setTimeout(() => setLoading(true), SIGN_OF_LOADING_MS);
     try {
       const next = await make(abort.signal);
-      if (!abort.signal.aborted) settle(next);
-    } catch (error) {
-      if (!abort.signal.aborted) setError(toError(error));
+      if (abort.signal.aborted) return;
+      current.current = next;
+      setLoaded(next);
+      setError(undefined);
+    } catch (failure) {
+      if (!abort.signal.aborted) setError(toError(failure));
     } finally {
       clearTimeout(sign);
       if (work.current === abort) {
@@ -89,6 +87,12 @@ export function useEventPages(query: string): EventPages {
       }
     }
   }, []);
+  return { loaded, error, loading, current, work, run };
+}
+
+/** Reads a list of events page by page, and looks for newer ones every five seconds. `query` has the filters, without limits. */
+export function useEventPages(query: string): EventPages {
+  const { loaded, error, loading, current, work, run } = useOneAtATime();
   const first = useCallback((): void => {
     work.current?.abort();
     void run(async (signal) => {
