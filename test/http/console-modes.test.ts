@@ -11,7 +11,7 @@ let world: World;
 let later = 0;
 const open = async (gateway: object = {}): Promise<void> => {
   later = 0;
-  const clock = { ...REAL.clock, monotonic: () => REAL.clock.monotonic() + later };
+  const clock = { ...REAL.clock, monotonic: () => performance.now() + later };
   world = await createWorld({ workers: false, logLevel: "trace", clock, config: { gateway, hooks: { mappings: [ORDER] } } });
 };
 afterEach(() => world.stop());

@@ -69,6 +69,23 @@ const pageKeys = ({ onEvaluate, onSave }: EditorOptions) => {
   ]);
 };
 
+/**
+ * Replaces a selection by what is typed. Left to the browser, text in place of a selection gets its style as an attribute,
+ * which the page's policy forbids.
+ */
+const replaceSelected = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main } = view.state.selection;
+    const text = event.data;
+    if (event.inputType !== "insertText" || text === null || main.empty || view.composing || view.state.readOnly) return false;
+    event.preventDefault();
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    const isHandled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, main.from, main.to, text, insert));
+    if (!isHandled) view.dispatch(insert());
+    return true;
+  },
+});
+
 /** Creates the editor in a shadow root: there its styles are constructed sheets, which the page's policy allows. */
 export function createEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -82,6 +99,7 @@ export function createEditor(host: HTMLElement, options: EditorOptions): Editor 
       doc: options.text,
       extensions: [
         pageKeys(options),
+        replaceSelected,
         lineNumbers(),
         conditionMarks,
         lintGutter(),
