@@ -159,7 +159,7 @@ async function evaluate(event: EventRecord, snapshot: Snapshot): Promise<Pick<Te
   return { result: await testInput(recorded.input, snapshot), note: null };
 }
 
-/** Evaluates a text of one mapping, in its place among the others, against a recorded event. Sends nothing and stores nothing. */
+/** Evaluates a text of one mapping, in its place among the other mappings, against a recorded event. Sends nothing and stores nothing. */
 export async function evaluateText(
   wanted: Extract<ProposedChange, { kind: "replace" | "add" }>,
   event: EventRecord | undefined,
