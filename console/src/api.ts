@@ -30,6 +30,19 @@ export interface AskOptions {
   signal?: AbortSignal;
 }
 
+/** The error that an answer carries. */
+async function readError(response: Response): Promise<AskError> {
+  const answer = (await response.json().catch(() => null)) as {
+    error?: { code?: string; message?: string; issues?: AskError["issues"] };
+  } | null;
+  return new AskError(
+    answer?.error?.code ?? "unknown",
+    answer?.error?.message ?? `The gateway answered with status ${response.status}.`,
+    response.status,
+    answer?.error?.issues,
+  );
+}
+
 async function send(path: string, { method = "GET", body, signal }: AskOptions): Promise<Response> {
   const json = body !== undefined;
   let response: Response;
@@ -53,15 +66,7 @@ async function send(path: string, { method = "GET", body, signal }: AskOptions):
     throw new AskError("signed_out", "Your session has ended. Sign in again to go on.", 401);
   }
   if (response.ok) return response;
-  const answer = (await response.json().catch(() => null)) as {
-    error?: { code?: string; message?: string; issues?: AskError["issues"] };
-  } | null;
-  throw new AskError(
-    answer?.error?.code ?? "unknown",
-    answer?.error?.message ?? `The gateway answered with status ${response.status}.`,
-    response.status,
-    answer?.error?.issues,
-  );
+  throw await readError(response);
 }
 
 /** Asks the admin API, such as `ask<{ events: EventSummary[] }>("/events?limit=50")`. Throws `AskError`. */

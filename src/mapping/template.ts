@@ -52,6 +52,16 @@ function expressionEnd(source: string, start: number): number {
 
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
 
+/** Compiles the expression between two places of a text. */
+function compileInside(source: string, start: number, end: number, options: TemplateOptions): ReturnType<typeof compileExpression> {
+  const written = source.slice(start, end);
+  const expression = written.trim();
+  const compiled = compileExpression(expression, options);
+  if (compiled.ok) return compiled;
+  const offset = start + written.length - written.trimStart().length + (compiled.offset ?? 0);
+  return { ...compiled, offset, message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
+}
+
 /** Compiles a text with `{{ expression }}` in it. */
 export function compileTemplate(
   source: string,
@@ -65,13 +75,8 @@ export function compileTemplate(
     const end = expressionEnd(source, open + 2);
     if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}`, offset: open };
     if (open > at) pieces.push(source.slice(at, open));
-    const written = source.slice(open + 2, end);
-    const expression = written.trim();
-    const compiled = compileExpression(expression, options);
-    if (!compiled.ok) {
-      const start = open + 2 + written.length - written.trimStart().length;
-      return { ...compiled, offset: start + (compiled.offset ?? 0), message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
-    }
+    const compiled = compileInside(source, open + 2, end, options);
+    if (!compiled.ok) return compiled;
     pieces.push(compiled.expression);
     at = end + 2;
   }

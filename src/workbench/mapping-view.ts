@@ -1,5 +1,7 @@
 import { basename } from "node:path";
 import JSON5 from "json5";
+import { mappingFileJsonSchema, type JsonSchema } from "../config/json-schema.ts";
+import { FUNCTIONS } from "../mapping/functions.ts";
 import { place } from "../admin/test-hook.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
@@ -91,4 +93,10 @@ export function showMapping(id: string, snapshot: Snapshot): MappingText {
   const written = listWrittenMappings(readNow(file) ?? "", home)[index];
   if (!written) throw new RouseError({ code: "conflict", message: `${basename(file)} has changed: wait until the gateway has read it` });
   return { ...mapping, file, text: withoutIndent(written.text) };
+}
+
+/** What an editor of mappings completes and explains: the schema of one mapping, and the functions of expressions. */
+export function describeMapping(): { mapping: JsonSchema; $defs: Record<string, JsonSchema>; functions: string[] } {
+  const { properties: { mappings } = {}, $defs = {} } = mappingFileJsonSchema();
+  return { mapping: mappings?.items ?? {}, $defs, functions: [...FUNCTIONS].toSorted() };
 }

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import JSON5 from "json5";
 import { readJson5 } from "../config/json5.ts";
 import { getMember, readTree, type TextNode } from "../config/json5-tree.ts";
-import { BODY_GONE_ADVICE } from "../core/body-gone.ts";
+import { BODY_GONE, BODY_GONE_ADVICE } from "../core/body-gone.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { testInput, type TestedHook } from "../admin/test-hook.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
@@ -155,11 +155,11 @@ const toWholeProblem = (error: unknown): TextProblem[] => {
 /** What mappings make of a recorded event; null with a note if its body is gone. */
 async function evaluate(event: EventRecord, snapshot: Snapshot): Promise<Pick<TextEvaluation, "result" | "note">> {
   const recorded = await readRecordedInput(event);
-  if (!recorded.ok) return { result: null, note: event.request.body ? recorded.reason : BODY_GONE_ADVICE };
+  if (!recorded.ok) return { result: null, note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason };
   return { result: await testInput(recorded.input, snapshot), note: null };
 }
 
-/** Evaluates a text of one mapping, in its place among the others, against a recorded event. Sends nothing and stores nothing. */
+/** Evaluates a text of one mapping, in its place among the other mappings, against a recorded event. Sends nothing and stores nothing. */
 export async function evaluateText(
   wanted: Extract<ProposedChange, { kind: "replace" | "add" }>,
   event: EventRecord | undefined,

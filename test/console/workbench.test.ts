@@ -122,8 +122,8 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     // Tab indents; Escape and then Tab leaves the editor.
     await keyboard.press("Escape");
     await keyboard.press("Tab");
-    expect(await page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.className ?? "")).not.toContain("cm-content");
-    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+    expect(await page.evaluate("document.activeElement?.shadowRoot?.activeElement?.className ?? ''")).not.toContain("cm-content");
+    await page.evaluate("document.activeElement?.blur()");
     await keyboard.press("f");
     await page.getByRole("dialog", { name: "Freeze as test" }).waitFor();
     await keyboard.press("Enter");
@@ -131,9 +131,8 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await keyboard.press("Control+s");
     const dialog = page.getByRole("dialog", { name: "Save" });
     await dialog.getByText("Tests: 1 of 1 pass").waitFor();
-    const save = dialog.getByRole("button", { name: "Save", exact: true });
-    for (let presses = 0; presses < 12 && !(await save.evaluate((one) => one === document.activeElement)); presses++)
-      await keyboard.press("Tab");
+    const focused = dialog.locator("button:focus", { hasText: /^Save$/ });
+    for (let presses = 0; presses < 12 && (await focused.count()) === 0; presses++) await keyboard.press("Tab");
     await keyboard.press("Enter");
     await page.getByText("Saved in rouse.json5").waitFor();
     expect(readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 10"));

@@ -46,9 +46,18 @@ function findPaths(value: unknown, text: string): Set<string> {
   return found;
 }
 
+/** Longer texts are cut: laying out megabytes of one line makes a page stand still. */
+const LONGEST = 2000;
+
 function Scalar({ value }: { value: unknown }) {
   const text = typeof value === "string" ? JSON.stringify(value) : String(value);
-  return <span class={`json-${value === null ? "null" : typeof value}`}>{visibleText(text)}</span>;
+  const cut = text.length > LONGEST ? <span class="quiet">… {text.length} characters in all</span> : null;
+  return (
+    <span class={`json-${value === null ? "null" : typeof value}`}>
+      {visibleText(text.slice(0, LONGEST))}
+      {cut}
+    </span>
+  );
 }
 
 interface NodeProps {

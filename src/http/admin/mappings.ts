@@ -3,9 +3,7 @@ import { z } from "zod";
 import * as system from "../../admin/system.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { getConsoleMode } from "../../config/console-mode.ts";
-import { mappingFileJsonSchema } from "../../config/json-schema.ts";
-import { FUNCTIONS } from "../../mapping/functions.ts";
-import { listDrafts, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
+import { describeMapping, listDrafts, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody } from "./query.ts";
@@ -24,10 +22,7 @@ export function mappingRoutes(deps: AdminDeps) {
 
 /** `/mapping-schema`: what an editor of mappings completes and explains. */
 export function schemaRoutes() {
-  return new Hono().get("/", (c) => {
-    const { properties: { mappings } = {}, $defs = {} } = mappingFileJsonSchema();
-    return jsonAnswer(c, { mapping: mappings?.items ?? {}, $defs, functions: [...FUNCTIONS].toSorted() });
-  });
+  return new Hono().get("/", (c) => jsonAnswer(c, describeMapping()));
 }
 
 const fields = z.array(z.string().min(1)).default([]);

@@ -7,7 +7,7 @@ import { number } from "../../ui/format.ts";
 import { Failed } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { SaveDialog } from "./save.tsx";
-import type { Mappings, Trial } from "./types.ts";
+import type { DraftView, Mappings, Trial } from "./types.ts";
 
 /** What a trial has counted so far. */
 function TrialCounts({ trial }: { trial: Trial }) {
@@ -30,6 +30,33 @@ function TrialCounts({ trial }: { trial: Trial }) {
   );
 }
 
+interface HeadProps {
+  draft: DraftView;
+  isBusy: boolean;
+  isTried: boolean;
+  onTry(): void;
+  onAccept(): void;
+}
+
+function DraftHead({ draft: { name, file, problem }, isBusy, isTried, onTry, onAccept }: HeadProps) {
+  return (
+    <header class="page-head">
+      <h1>
+        <a href={href("mappings")}>Mappings</a> / Draft {name}
+      </h1>
+      <span class="quiet mono">{file}</span>
+      <div class="actions">
+        <Button busy={isBusy} disabled={problem !== null} onClick={onTry}>
+          {isTried ? "Stop the trial" : "Try"}
+        </Button>
+        <Button kind="primary" disabled={problem !== null} onClick={onAccept}>
+          Make it live…
+        </Button>
+      </div>
+    </header>
+  );
+}
+
 /** A draft: its text, its trial beside live traffic, and how it becomes live. */
 export function DraftPage({ name, mappings, reload }: { name: string; mappings: Mappings; reload(): void }) {
   const draft = mappings.drafts.find((one) => one.name === name);
@@ -42,7 +69,7 @@ export function DraftPage({ name, mappings, reload }: { name: string; mappings: 
     trials.reload();
   }, toastError);
   if (!draft) return <Failed error={{ code: "not_found", message: `There is no draft "${name}".` }} retry={reload} />;
-  const { file, text, replaces, problem } = draft;
+  const { text, replaces, problem } = draft;
   const saved = (where: string): void => {
     setOpen(false);
     toast(`The draft ${name} is live in ${where.split("/").at(-1)}.`);
@@ -51,20 +78,7 @@ export function DraftPage({ name, mappings, reload }: { name: string; mappings: 
   };
   return (
     <>
-      <header class="page-head">
-        <h1>
-          <a href={href("mappings")}>Mappings</a> / Draft {name}
-        </h1>
-        <span class="quiet mono">{file}</span>
-        <div class="actions">
-          <Button busy={isBusy} disabled={problem !== null} onClick={turn}>
-            {isTried ? "Stop the trial" : "Try"}
-          </Button>
-          <Button kind="primary" disabled={problem !== null} onClick={() => setOpen(true)}>
-            Make it live…
-          </Button>
-        </div>
-      </header>
+      <DraftHead draft={draft} isBusy={isBusy} isTried={isTried} onTry={turn} onAccept={() => setOpen(true)} />
       <div class="page-body">
         {problem === null ? null : <p class="bad">{problem}</p>}
         <p class="quiet">

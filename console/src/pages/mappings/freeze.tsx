@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { ask, AskError } from "../../api.ts";
+import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -18,7 +18,7 @@ interface Frozen {
 export function FreezeDialog(props: { event: string; change: Change | null; onClose(): void; onDone(): void }) {
   const [name, setName] = useState("");
   const [keep, setKeep] = useState("");
-  const [error, setError] = useState<AskError | Error | null>(null);
+  const [error, setError] = useState<Error | null>(null);
   const [freeze, isBusy] = useAction(async () => {
     const kept = keep
       .split(",")

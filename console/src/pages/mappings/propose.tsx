@@ -22,6 +22,24 @@ function toText(line: ProposalLine): string {
   return line.ok ? `The draft ${line.proposal.name} was written. It is not live.` : line.message;
 }
 
+/** How far the proposal came, and what went wrong. */
+function Progress({ lines, error }: { lines: readonly ProposalLine[]; error: Error | null }) {
+  return (
+    <>
+      <ul class="mappings-progress" aria-live="polite">
+        {lines.map((line, index) => (
+          <li key={index}>{toText(line)}</li>
+        ))}
+      </ul>
+      {error ? (
+        <p class="bad" role="alert">
+          {error.message}
+        </p>
+      ) : null}
+    </>
+  );
+}
+
 /** Lets the gateway draft a mapping from the events of this hook. */
 export function ProposeDialog({ bench, onClose }: { bench: Workbench; onClose(): void }) {
   const [name, setName] = useState("");
@@ -66,16 +84,7 @@ export function ProposeDialog({ bench, onClose }: { bench: Workbench; onClose():
           {hasModel ? (
             <TextField label="What is wanted" value={say} onInput={setSay} lines={3} hint="Such as: page me when a P1 ticket opens." />
           ) : null}
-          <ul class="mappings-progress" aria-live="polite">
-            {lines.map((line, index) => (
-              <li key={index}>{toText(line)}</li>
-            ))}
-          </ul>
-          {error ? (
-            <p class="bad" role="alert">
-              {error.message}
-            </p>
-          ) : null}
+          <Progress lines={lines} error={error} />
         </div>
         <footer>
           <Button onClick={close}>{isBusy ? "Stop" : "Close"}</Button>

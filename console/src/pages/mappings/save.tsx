@@ -162,13 +162,16 @@ function useSave(change: Change, onSaved: (file: string) => void) {
   return { ...state, confirm, setConfirm, token, setToken, patch, save, isSaving, again };
 }
 
+/** Whether a change can be made: it has no problem, changes something, and is confirmed by name. */
+const isAgreed = (check: LandingCheck | null, confirm: readonly string[]): boolean =>
+  check !== null && check.problems.length === 0 && check.diff !== "" && check.confirm.every((name) => confirm.includes(name));
+
 /** Shows what a change would do, asks for what has to be confirmed, and makes it. */
 export function SaveDialog(props: { change: Change; canWrite: boolean; onClose(): void; onSaved(file: string): void }) {
   const { change, canWrite, onClose, onSaved } = props;
   const saving = useSave(change, onSaved);
   const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } = saving;
-  const isOpen =
-    check !== null && check.problems.length === 0 && check.diff !== "" && check.confirm.every((name) => confirm.includes(name));
+  const isOpen = isAgreed(check, confirm);
   const isStale = error instanceof AskError && error.code === "conflict";
   const patch = saving.patch ?? check?.diff ?? "";
   return (

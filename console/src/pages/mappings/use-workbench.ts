@@ -115,43 +115,58 @@ function useEvents(path: string | undefined) {
   const query = path === undefined ? "" : `&path=${encodeURIComponent(path)}`;
   const events = useResource<{ events: EventView[] }>(`/events?limit=50${query}`, { live: true }).data?.events ?? [];
   const eventId = place.value.query["event"] ?? events[0]?.id ?? "";
-  const event = useResource<{ event: EventDetail }>(eventId === "" ? null : `/events/${eventId}`).data?.event;
-  return { events, eventId, event };
+  const { data, error } = useResource<{ event: EventDetail }>(eventId === "" ? null : `/events/${eventId}`);
+  // Of an event that is gone, or when there is none, nothing says the path.
+  return { events, eventId, event: data?.event, isSettled: eventId === "" || data !== undefined || error !== undefined };
 }
+
+/** The text that the editor begins with; undefined until it is known. */
+function findStart(isNew: boolean, mapping: MappingText | undefined, path: string | undefined, isSettled: boolean): string | undefined {
+  if (!isNew) return mapping?.text;
+  if (mapping) return withOwnId(mapping.text, mapping.id);
+  return path === undefined && !isSettled ? undefined : toNewText(path ?? "");
+}
+
+/** What saving the text would change; null until the text is there. */
+function toChange(id: string, isAdded: boolean, { base, text }: Written): Change | null {
+  if (base === null) return null;
+  return isAdded ? { kind: "add", text } : { kind: "replace", mapping: id, text };
+}
+
+/** What the gateway says: of a preset's mapping what it does today, of any other what its text would do. */
+function useAnswers(
+  change: Change | null,
+  { isShownOnly, eventId, turn }: { isShownOnly: boolean; eventId: string; turn: number },
+): Evaluated {
+  const explained = useExplained(isShownOnly && eventId !== "" ? eventId : null);
+  const typed = useEvaluation(isShownOnly ? null : change, eventId === "" ? undefined : eventId, turn);
+  return isShownOnly ? explained : typed;
+}
+
+const isGood = ({ now, busy }: Evaluated): boolean => now !== null && now.problems.length === 0 && !busy;
 
 /** All that the workbench of one mapping shows. */
 export function useWorkbench(id: string, mapping: MappingText | undefined): Workbench {
   const { query } = place.value;
   const isNew = id === NEW;
   const [named, setNamed] = useState(query["path"] ?? mapping?.paths[0]);
-  const path = named ?? mapping?.paths[0];
-  const { events, eventId, event } = useEvents(path);
+  const listed = named ?? mapping?.paths[0];
+  const { events, eventId, event, isSettled } = useEvents(listed);
+  // Of a new mapping the event that it is written for says the path.
+  const path = listed ?? event?.path;
   useEffect(() => {
     if (named === undefined && event) setNamed(event.path);
   }, [named, event]);
-  const start = isNew
-    ? mapping
-      ? withOwnId(mapping.text, mapping.id)
-      : path === undefined && eventId !== ""
-        ? undefined
-        : toNewText(path ?? "")
-    : mapping?.text;
+  const start = findStart(isNew, mapping, path, isSettled);
   const written = useWritten(isNew ? `${NEW}:${path ?? ""}` : id, start);
   const [editor, setEditor] = useState<Editor | null>(null);
   const [turn, setTurn] = useState(0);
   const [last, setLast] = useState(200);
-  const change: Change | null =
-    written.base === null
-      ? null
-      : isNew || mapping?.own === false
-        ? { kind: "add", text: written.text }
-        : { kind: "replace", mapping: id, text: written.text };
   // A preset is not added to itself: what it does today is what is shown.
   const isShownOnly = !isNew && mapping?.own === false;
-  const explained = useExplained(isShownOnly && eventId !== "" ? eventId : null);
-  const typed = useEvaluation(isShownOnly ? null : change, eventId === "" ? undefined : eventId, turn);
-  const evaluated = isShownOnly ? explained : typed;
-  const canCompare = !isShownOnly && evaluated.now !== null && evaluated.now.problems.length === 0 && !evaluated.busy;
+  const change = toChange(id, isNew || isShownOnly, written);
+  const evaluated = useAnswers(change, { isShownOnly, eventId, turn });
+  const canCompare = !isShownOnly && isGood(evaluated);
   const compared = useComparison(canCompare ? change : null, last, path);
   useEditorMarks(editor, evaluated);
   useWords(editor, path);

@@ -4,7 +4,7 @@ import { bracketMatching, indentOnInput, LanguageSupport, type Language } from "
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState } from "@codemirror/state";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { json5Language } from "codemirror-json5";
 import { createCompletion, type Words } from "./complete.ts";
@@ -69,6 +69,51 @@ const pageKeys = ({ onEvaluate, onSave }: EditorOptions) => {
   ]);
 };
 
+/**
+ * Replaces a selection by what is typed. Left to the browser, text in place of a selection gets its style as an attribute,
+ * which the page's policy forbids.
+ */
+const replaceSelected = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main } = view.state.selection;
+    const text = event.data;
+    if (event.inputType !== "insertText" || text === null || main.empty || view.composing || view.state.readOnly) return false;
+    event.preventDefault();
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    const isHandled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, main.from, main.to, text, insert));
+    if (!isHandled) view.dispatch(insert());
+    return true;
+  },
+});
+
+/** What the editor is made of. `changing`: what is set to something else later. */
+function listExtensions(options: EditorOptions, getWords: () => Words | null, changing: readonly Extension[]): Extension[] {
+  return [
+    pageKeys(options),
+    replaceSelected,
+    lineNumbers(),
+    conditionMarks,
+    lintGutter(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    highlightActiveLine(),
+    highlightSelectionMatches(),
+    autocompletion({ override: [createCompletion(getWords)] }),
+    keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
+    // Its types name the CommonJS build of the same package.
+    new LanguageSupport(json5Language as unknown as Language),
+    expressions,
+    theme,
+    EditorView.lineWrapping,
+    EditorView.contentAttributes.of({ "aria-label": options.label }),
+    ...changing,
+    EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
+  ];
+}
+
 /** Creates the editor in a shadow root: there its styles are constructed sheets, which the page's policy allows. */
 export function createEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -80,30 +125,7 @@ export function createEditor(host: HTMLElement, options: EditorOptions): Editor 
     parent: root,
     state: EditorState.create({
       doc: options.text,
-      extensions: [
-        pageKeys(options),
-        lineNumbers(),
-        conditionMarks,
-        lintGutter(),
-        history(),
-        drawSelection(),
-        indentOnInput(),
-        bracketMatching(),
-        closeBrackets(),
-        highlightActiveLine(),
-        highlightSelectionMatches(),
-        autocompletion({ override: [createCompletion(() => words)] }),
-        keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
-        // Its types name the CommonJS build of the same package.
-        new LanguageSupport(json5Language as unknown as Language),
-        expressions,
-        theme,
-        EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": options.label }),
-        readOnly.of(readOnlyIf(options.readOnly)),
-        comparison.of([]),
-        EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
-      ],
+      extensions: listExtensions(options, () => words, [readOnly.of(readOnlyIf(options.readOnly)), comparison.of([])]),
     }),
   });
   const inside = (at: number): number => Math.max(0, Math.min(at, view.state.doc.length));

@@ -69,7 +69,7 @@ const drawn = StateField.define<Drawn>({
     const moved = transaction.docChanged
       ? { signs: before.signs.map(transaction.changes), reasons: before.reasons.map(transaction.changes) }
       : before;
-    const marks = transaction.effects.find((effect) => effect.is(setMarks))?.value as readonly LineMark[] | undefined;
+    const marks = transaction.effects.find((effect) => effect.is(setMarks))?.value;
     if (!marks) return moved;
     const { doc } = transaction.state;
     const lines = new Map<number, LineMark>();
