@@ -92,7 +92,7 @@ export function collectBody(
     if (source.length > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
     return Promise.resolve({ ok: true, bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength) });
   }
-  // Where this file is checked with a browser's types, its `ReadableStream` is another one.
+  // If this file is checked with a browser's types, `ReadableStream` is the browser's.
   return collect(source instanceof Readable ? source : Readable.fromWeb(source as Parameters<typeof Readable.fromWeb>[0]), limits);
 }
 

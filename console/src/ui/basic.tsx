@@ -4,7 +4,7 @@ import { exactTime, relativeTime, visibleText } from "./format.ts";
 import { toast } from "./toast.tsx";
 import { toneOf, type Tone } from "./tone.ts";
 
-export { toneOf, type Tone } from "./tone.ts";
+export type { Tone } from "./tone.ts";
 
 const MARKS: Record<Tone, string> = { good: "✓", warn: "●", bad: "✗", quiet: "–" };
 

@@ -26,7 +26,7 @@ interface Asset {
   encoded: Map<string, Buffer>;
 }
 
-/** Whether the page can be shown: in a clone it is built first, which takes about two seconds. */
+/** Whether the page can be shown. In a clone it is built first, which takes about two seconds. */
 export type AssetsState = { state: "ready" } | { state: "building" } | { state: "failed"; output: string };
 
 /** The operator's page as files. */

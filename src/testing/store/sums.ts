@@ -65,7 +65,7 @@ function testFailedEvents(stage: Stage): void {
 
   it("failures: the newest of each kind only", async () => {
     for (let n = 0; n < 5; n++) await stage.handle.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
-    expect((await readFailures(stage, { ...ALL, limit: 2 })).map(({ path }) => path).toSorted()).toEqual(["p3", "p4"]);
+    expect((await readFailures(stage, { ...ALL, limit: 2 })).map(({ path }) => `${path}`).toSorted()).toEqual(["p3", "p4"]);
   });
 }
 
