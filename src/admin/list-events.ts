@@ -34,7 +34,7 @@ export interface SearchBounds {
 }
 
 const BOUNDS: SearchBounds = { ms: 400, events: 5_000, bytes: 64 * 2 ** 20 };
-/** Events that are read at once: few at first, since each may have a body of megabytes. */
+/** How many events one read takes: few at first, since each may have a body of megabytes. */
 const FIRST_BATCH = 16;
 const MAX_BATCH = 200;
 const BATCH_BYTES = 4 * 2 ** 20;

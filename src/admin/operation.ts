@@ -89,7 +89,7 @@ export async function* readAll<K extends "events" | "runs" | "deliveries">(
   }
 }
 
-/** What an operation on one of many has thrown, so that the others go on. What has no words of its own stays inside the gateway. */
+/** What an operation on one of many has thrown, so that the operation continues with the rest. An unexpected error is not shown in detail. */
 export function asFailure(error: unknown): { ok: false; failure: Failure } {
   if (!(error instanceof RouseError)) return { ok: false, failure: { code: "internal", message: "something failed inside the gateway" } };
   const { code, message, issues } = error;
