@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
-import { shoot } from "./shoot.ts";
+import { shoot } from "./shots.ts";
 
 const MAPPINGS = [
   { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false },

@@ -7,7 +7,7 @@ import { createWorld, type World } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
-import { shoot } from "./shoot.ts";
+import { shoot } from "./shots.ts";
 
 describe.skipIf(NO_BROWSER)("the overview", () => {
   let world: World;

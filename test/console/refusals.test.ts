@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
-import { shoot } from "./shoot.ts";
+import { shoot } from "./shots.ts";
 
 describe.skipIf(NO_BROWSER)("refused requests", () => {
   let world: World;
