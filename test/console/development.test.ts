@@ -33,7 +33,7 @@ it.skipIf(NO_BROWSER)(
       const field = page.getByLabel("Gateway token");
       await field.fill(world.gateway.operatorToken);
       await field.press("Enter");
-      await page.getByText("No request was refused.").waitFor();
+      await page.getByText("No request was rejected since the gateway started.").waitFor();
       await fetch(`${world.url}/hooks/wake`, { method: "POST" });
       await page.reload();
       await page.getByRole("cell", { name: "wake" }).waitFor();
