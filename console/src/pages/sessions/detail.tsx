@@ -72,7 +72,7 @@ function About({ session, lastRoutes }: Pick<SessionDetail, "session" | "lastRou
 
 /** What waits for a heartbeat of the main session. */
 const Queued = ({ queued }: Pick<SessionDetail, "queued">) =>
-  queued.length < 9 ? null : (
+  queued.length === 0 ? null : (
     <Section title="Waiting for a heartbeat">
       {queued.map(({ id, at, source, text, failures }) => (
         <div key={id}>
