@@ -2,7 +2,7 @@ import type { ChildProcess, SendHandle } from "node:child_process";
 import type { Logger } from "../core/log.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "./debug.ts";
-import type { Explained } from "./expression.ts";
+import type { Explained } from "./evaluated.ts";
 import { createMemoryWatch, closeHandle, startTransformProcess } from "./transform-process.ts";
 import {
   moduleKey,

@@ -74,7 +74,8 @@ const bySnapshots = (before: Snapshot, after: Snapshot): Compare => {
     if (isSame) return { kind: "same", effect: getRecordedEffect(event) };
     const recorded = await readRecordedHook(event);
     if (!recorded.ok) return { kind: "skipped", reason: recorded.reason };
-    const input = { ...recorded.input, credential };
+    // Expressions that both sides have are evaluated once.
+    const input = { ...recorded.input, credential, results: new Map() };
     const options = { unchanged, isSameSession: isSameSession(input) };
     return { kind: "compared", before: await getEffect(input, before), after: await getEffect(input, after), options };
   };
