@@ -85,7 +85,11 @@ export function createReloader(options: ReloaderOptions): Reloader {
     const isSame = kept === keptToken && next.loaded.snapshot.hash === loaded.snapshot.hash;
     keptToken = kept;
     if (isSame) await next.loaded.dispose();
-    else swap(next.loaded);
+    else {
+      // Read before the snapshot is in use, since the first hook would wait for it.
+      next.loaded.snapshot.decidingConfig();
+      swap(next.loaded);
+    }
     return { ok: true, hash: loaded.snapshot.hash };
   };
 

@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers/promises";
+import { createPause } from "../core/pause.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { readRecordedHook } from "../intake/recorded-input.ts";
 import type { ParsedHook, Snapshot } from "../intake/types.ts";
@@ -13,8 +13,6 @@ export type { WhatIfExample, WhatIfGroup } from "./what-if-groups.ts";
 
 /** Time between two reports of how far it came. */
 const REPORT_MS = 100;
-/** After so much work timers, signals and messages get their turn: reads of SQLite and most mappings never wait. */
-const TURN_MS = 10;
 const MAX_RUNS = 1000;
 /** Recorded actions have their own sessions, and no mapping's text. */
 const COMPARE_ALL: CompareOptions = { unchanged: new Set(), isSameSession: (a, b) => a === b };
@@ -117,7 +115,8 @@ async function* compareAll(
   options: WhatIfOptions,
 ): AsyncGenerator<WhatIfReport, void> {
   const comparison = new Comparison(after, options);
-  let [reported, turned] = [performance.now(), performance.now()];
+  const pause = createPause();
+  let reported = performance.now();
   for await (const event of events) {
     const isLeftOut = !options.repeats && isRepeat(event);
     const compared: Compared = isLeftOut ? { kind: "skipped", reason: "a repeat or a replay of another event" } : await compare(event);
@@ -127,9 +126,7 @@ async function* compareAll(
       reported = now;
       yield comparison.report(false);
     }
-    if (!isFirst && now - turned < TURN_MS) continue;
-    await setImmediate();
-    turned = performance.now();
+    await pause();
   }
   await comparison.finish();
   yield comparison.report(true);
