@@ -5,7 +5,7 @@ const TURN_MS = 10;
 
 /**
  * Returns what long work calls between its parts: it gives the event loop a turn if the last one is some time ago, and else
- * returns undefined at once.
+ * returns undefined.
  */
 export function createPause(): () => Promise<void> | undefined {
   let turned = performance.now();

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 const GROUP_NICENESS = "5";
 
 /**
- * Lowers the priority of a process group against all others (`detached` of `fork`). Where Linux groups processes by their sessions,
+ * Lowers the priority of a process group against all others (`detached` of `fork`). If Linux groups processes by their sessions,
  * the priority of a process counts only inside of its group.
  */
 export function lowerGroup(pid: number): void {

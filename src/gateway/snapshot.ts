@@ -1,5 +1,4 @@
 import { dirname, join } from "node:path";
-import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
 import { createBudgets } from "../limits/budgets.ts";
@@ -243,15 +242,12 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   if (options.port !== undefined) config.gateway.port = options.port;
   if (options.host !== undefined) config.gateway.host = options.host;
   const ended = new AbortController();
-  // Each part of a large config takes a while: hooks are answered between them.
-  await setImmediate();
   const parts = await loadParts(loaded, options, ended.signal);
   const dispose = async (): Promise<void> => {
     ended.abort();
     await parts.runtime.close();
   };
   const compiled = await compileHooks(loaded, parts, options);
-  await setImmediate();
   const store = await findDriver(loaded, parts);
   const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
   const hasMoney = budgets.all.some(({ limits }) => limits.budget);

@@ -19,7 +19,7 @@ const MAX_MEMORY = 200e6;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** In a clone `#plugin` means a source file, in a child as in its parent. */
 const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
-/** Half of its time is the collection of garbage, which would otherwise take every processor at once. */
+/** Half of its time is the collection of garbage, which would otherwise take all processors together. */
 const ONE_THREAD = ["--single-threaded-gc"];
 const CHILD = fileURLToPath(new URL(`./what-if-child${extension}`, import.meta.url));
 

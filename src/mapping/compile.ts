@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
@@ -267,10 +268,10 @@ class MappingCompiler {
 /** Compiles all mappings of a snapshot, and loads their modules once, in a child process. Reports all problems together; if there are any, the set must not be used. */
 export async function compileMappings(options: MappingOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
   const { hooks } = options;
-  // A thousand mappings take a third of a second: hooks are answered meanwhile.
+  // A thousand mappings take a third of a second. Hooks are answered meanwhile, and after the config was read.
+  await setImmediate();
   const pause = createPause();
   const collected = await collectSources(options, pause);
-  await pause();
   const compiler = new MappingCompiler(options);
   const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
   const seen = new Map<string, string>();
