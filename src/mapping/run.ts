@@ -155,8 +155,8 @@ function countHeld(
 function findNearest(mappings: readonly CompiledMapping[], scope: TemplateContext): Nearest | undefined {
   const limit = createCpuLimit(MAX_NEAREST_MS, SYSTEM_CLOCK);
   limit.start();
-  const isOver = (): boolean => limit.spent() > MAX_NEAREST_MS;
   let best: (Nearest & { held: number }) | undefined;
+  const isOver = (): boolean => best !== undefined && limit.spent() > MAX_NEAREST_MS;
   for (const mapping of mappings.slice(0, MAX_NEAREST)) {
     const { held, failed } = countHeld(mapping, scope, isOver);
     if (failed !== undefined && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed, held };
