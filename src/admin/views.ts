@@ -149,6 +149,8 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     waiting: run.waiting ? { ...run.waiting, since: iso(run.waiting.since) } : null,
     /** How many events its batch has. */
     collected: run.collect?.count ?? null,
+    /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */
+    combinedBy: run.combinedBy ?? null,
     /** Null if nothing collected traces. */
     traceId: run.spec.trace ? getTraceId(run.spec.trace) : null,
     createdAt: iso(run.createdAt),

@@ -37,6 +37,13 @@ function printHead({ event, note, evaluation, config }: Explanation, io: CliIo):
   });
 }
 
+/** Says how many events a run was made of, and by which config; null if it is no batch. */
+function renderBatch({ collected, combinedBy }: ExplainedRun["run"]): string | null {
+  if (collected === null) return null;
+  const events = collected === 1 ? "1 event of a batch" : `${collected} events together`;
+  return combinedBy === null ? events : `${events}, by config ${combinedBy}`;
+}
+
 function printRun({ run, steps, delivery }: ExplainedRun, io: CliIo): void {
   io.out("\n");
   printFields(io, {
@@ -45,7 +52,7 @@ function printRun({ run, steps, delivery }: ExplainedRun, io: CliIo): void {
     "waits for": renderWait(run, localTime),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
     // The mapping above has seen this event alone.
-    "made of": run.collected === null ? null : `${run.collected} events together`,
+    "made of": renderBatch(run),
     session: `${run.origin} ${run.sessionKey}`,
     model: run.model,
     tokens: run.usage?.totalTokens,

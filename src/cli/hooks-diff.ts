@@ -63,11 +63,11 @@ const withGroup = <R extends WhatIfReport>(report: R, { group }: DiffOptions): R
 async function* watchReports(reports: AsyncIterable<WhatIfReport>, progress: ProgressLine, io: CliIo): AsyncGenerator<WhatIfReport> {
   const trim = io.stepBack?.();
   for await (const report of reports) {
-    trim?.();
     const [largest] = report.groups;
     const most = largest ? ` (${cell(groupName(largest))} ${largest.count})` : "";
     progress.update(report.events, `${report.events} events, ${report.changed} change${most}`);
     yield report;
+    trim?.();
   }
   progress.end();
 }

@@ -55,7 +55,7 @@ export async function findTarget(name: string, { config, baseDir }: Settings, io
   const { hooks } = config;
   const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, { config, baseDir });
   const places = { baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR };
-  const { rules, preset = name } = findPath(name, { hooks, ...places, pluginPresets, env: io.env });
+  const { rules, preset = name } = await findPath(name, { hooks, ...places, pluginPresets, env: io.env });
   const { presets } = readMappings({ ...places, pluginPresets });
   return { name, rules, preset, entry: presets.get(preset)?.[0], schemes: { dir: SCHEMES_DIR, plugins: schemes } };
 }

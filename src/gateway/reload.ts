@@ -38,11 +38,14 @@ export interface Reloader {
 const withoutDetail = ({ detail: _detail, ...issue }: Issue): Issue => issue;
 
 /** Builds a snapshot. An error that is no problem of the config becomes one, and the log has it. */
-function buildOrReport({ build, log }: ReloaderOptions): Promise<BuildResult> {
-  return build().catch((error: unknown) => {
+async function buildOrReport({ build, log }: ReloaderOptions): Promise<BuildResult> {
+  const built = await build().catch((error: unknown): BuildResult => {
     log.error({ err: safeError(error) }, "the new config could not be built");
     return { ok: false, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
   });
+  // The first hook would have to wait for it.
+  if (built.ok) built.loaded.snapshot.decidingConfig();
+  return built;
 }
 
 /**

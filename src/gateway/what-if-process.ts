@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import { RouseError, type Failure } from "../core/errors.ts";
-import { killGroup } from "../core/process-group.ts";
+import { killGroup, lowerGroup } from "../core/process-group.ts";
 import type { JobLine } from "../workbench/what-if-job.ts";
 import type { WhatIfCall, WhatIfReply } from "./what-if-messages.ts";
 
@@ -19,6 +19,8 @@ const MAX_MEMORY = 200e6;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** In a clone `#plugin` means a source file, in a child as in its parent. */
 const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
+/** Half of its time is the collection of garbage, which would otherwise take all processors together. */
+const ONE_THREAD = ["--single-threaded-gc"];
 const CHILD = fileURLToPath(new URL(`./what-if-child${extension}`, import.meta.url));
 
 const ENDED: Failure = {
@@ -117,7 +119,7 @@ export class WhatIfProcess {
   constructor(env: Record<string, string | undefined>) {
     const child = (this.#process = fork(CHILD, [], {
       env,
-      execArgv: [...SOURCE_CONDITION, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
+      execArgv: [...SOURCE_CONDITION, ...ONE_THREAD, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       // A process group of its own, which can be ended as a whole.
       detached: true,
@@ -127,6 +129,7 @@ export class WhatIfProcess {
     } catch {
       // Not allowed here, or it has ended already: it lowers its priority by itself too.
     }
+    if (child.pid !== undefined) lowerGroup(child.pid);
     child.on("message", (reply: WhatIfReply) => this.#onReply(reply));
     this.#exited = new Promise((resolve) => {
       const onEnd = (): void => {

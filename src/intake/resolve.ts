@@ -151,8 +151,9 @@ export async function combineEvents(mapping: string, events: readonly Collected[
   if (!last || !combined)
     return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
   const { debug, ...outcome } = combined;
+  const config = snapshot.decidingConfig()?.id;
   const resolved = resolveCombined(resolveMapped(outcome, last, snapshot));
-  return debug ? { ...resolved, debug } : resolved;
+  return { ...resolved, ...(debug && { debug }), ...(config !== undefined && { config }) };
 }
 
 /** The result of a batch: one run, or the reason for none. */

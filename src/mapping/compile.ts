@@ -1,7 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside, readText } from "../core/files.ts";
+import { createPause } from "../core/pause.ts";
 import { callbackKey } from "../core/secret.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
@@ -268,7 +270,10 @@ class MappingCompiler {
 /** Compiles all mappings of a snapshot, and loads their modules once, in a child process. Reports all problems together; if there are any, the set must not be used. */
 export async function compileMappings(options: MappingOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
   const { hooks } = options;
-  const collected = collectSources(options);
+  // A thousand mappings take a third of a second. Hooks are answered meanwhile, and after the config was read.
+  await setImmediate();
+  const pause = createPause();
+  const collected = await collectSources(options, pause);
   const compiler = new MappingCompiler(options);
   const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
   const seen = new Map<string, string>();
@@ -277,7 +282,11 @@ export async function compileMappings(options: MappingOptions): Promise<{ set: M
     if (before !== undefined) compiler.issues.push({ path: `${at}.id`, message: `"${config.id}" is the id of ${before} too` });
     seen.set(config.id, at);
   }
-  const mappings = collected.sources.map((source, order) => compiler.compile(source, order));
+  const mappings: CompiledMapping[] = [];
+  for (const source of collected.sources) {
+    mappings.push(compiler.compile(source, mappings.length));
+    await pause();
+  }
   await compiler.checkModules(mappings);
   const set = createMappingSet({
     mappings,

@@ -31,8 +31,11 @@ export interface CompiledMatch {
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;
-  /** How each condition besides the path comes out. `condition`: as in the config, with the mapping's own path before it. */
-  results(scope: TemplateContext): Promise<{ condition: string; result: Truth }[]>;
+  /**
+   * How each condition besides the path comes out, one after the other. `condition`: as in the config, with the mapping's own
+   * path before it. Without `when` if that was not evaluated for the event.
+   */
+  results(scope: TemplateContext): Iterable<{ condition: string; result: Truth }>;
 }
 
 /** One mapping, ready to run. */

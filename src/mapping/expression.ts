@@ -1,8 +1,8 @@
 import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type CpuClock } from "./cpu-time.ts";
-import type { CodeError } from "../core/debug.ts";
+import type { Evaluated, Explained } from "./evaluated.ts";
 import { compileGuarded } from "./jsonata-sandbox.ts";
 import { describeFailure, renderFailure } from "./jsonata-errors.ts";
-import { parsePath, readScope, jsonataInput, NOTES, type TemplateContext } from "./template-context.ts";
+import { getKnownResults, parsePath, readScope, jsonataInput, NOTES, type TemplateContext } from "./template-context.ts";
 import { compileShortcut } from "./shortcut.ts";
 
 /** Processor time in the gateway's own process, where an expression that runs holds up everything else. */
@@ -10,17 +10,14 @@ const IN_PROCESS_MS = 10;
 /** More than one step past the limit: the step met no guard. */
 const LONG_STEP_MS = 2 * IN_PROCESS_MS;
 
-/** The message quotes no value. */
-export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
-/** The same with why it failed, for the operator alone: that may quote values. */
-export type Explained = Evaluated & { error?: CodeError };
-
 /** Runs an expression where it can harm nothing but itself: in a child process. */
 export type JsonataRunner = (source: string, input: Record<string, unknown>, now: number) => Promise<Explained>;
 
 export interface Expression {
   readonly source: string;
   evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
+  /** What it gives, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have to run. */
+  known(scope: TemplateContext): Evaluated | undefined;
 }
 
 export interface ExpressionOptions {
@@ -42,6 +39,23 @@ function note({ error, ...result }: Explained, { [NOTES]: notes, index }: Templa
   return result;
 }
 
+/** Runs an expression, or takes what the same text gave for the event before. */
+async function runOnce(source: string, scope: TemplateContext, run: (scope: TemplateContext) => Promise<Explained>): Promise<Explained> {
+  const results = getKnownResults(scope);
+  const known = results?.get(source);
+  if (known) return known;
+  const running = run(scope);
+  results?.set(source, running);
+  const result = await running;
+  results?.set(source, result);
+  return result;
+}
+
+function getSettled(source: string, scope: TemplateContext): Evaluated | undefined {
+  const known = getKnownResults(scope)?.get(source);
+  return known instanceof Promise ? undefined : known;
+}
+
 /**
  * Compiles an expression over the names of a scope. A plain path is read directly, without JSONata; anything else runs
  * behind guards in this process. A single evaluation that exceeds its processor time is repeated through `runner`, and all
@@ -53,14 +67,17 @@ export function compileExpression(
 ): { ok: true; expression: Expression } | { ok: false; message: string; detail?: string; offset?: number } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
   const path = parsePath(source);
-  if (path) return { ok: true, expression: { source, evaluate: (scope) => ({ ok: true, value: readScope(path, scope) }) } };
+  if (path) {
+    const read = (scope: TemplateContext): Evaluated => ({ ok: true, value: readScope(path, scope) });
+    return { ok: true, expression: { source, evaluate: read, known: read } };
+  }
   const guarded = compileGuarded(source, IN_PROCESS_MS, clock);
   if (!guarded.ok) return guarded;
   const { compiled } = guarded;
   const offences = createOffences(clock);
-  const evaluate = async (scope: TemplateContext): Promise<Evaluated> => {
+  const run = async (scope: TemplateContext): Promise<Explained> => {
     const input = jsonataInput(scope);
-    if (runner && offences.isExcluded()) return note(await runner(source, input, scope.now), scope, field);
+    if (runner && offences.isExcluded()) return runner(source, input, scope.now);
     const turn = takeTurn();
     if (turn) await turn;
     let isCutOff = false;
@@ -68,15 +85,21 @@ export function compileExpression(
       return { ok: true, value: await compiled.evaluate(input, scope.now) };
     } catch (error) {
       isCutOff = (error as { code?: unknown }).code === "D1012";
-      if (!isCutOff || !runner) return note(failed(error, source), scope, field);
+      if (!isCutOff || !runner) return failed(error, source);
     } finally {
       offences.add(isCutOff || compiled.limit.spent() > LONG_STEP_MS);
       endTurn();
     }
-    return note(await runner(source, input, scope.now), scope, field);
+    return runner(source, input, scope.now);
   };
+  const evaluate = async (scope: TemplateContext): Promise<Evaluated> => note(await runOnce(source, scope, run), scope, field);
   const shortcut = compileShortcut(source);
-  return { ok: true, expression: { source, evaluate: shortcut ? (scope) => shortcut(scope) ?? evaluate(scope) : evaluate } };
+  const expression: Expression = {
+    source,
+    evaluate: shortcut ? (scope) => shortcut(scope) ?? evaluate(scope) : evaluate,
+    known: (scope) => shortcut?.(scope) ?? getSettled(source, scope),
+  };
+  return { ok: true, expression };
 }
 
 /** Evaluates an expression inside a child process: the same guards with a limit of the caller's. */

@@ -3,6 +3,7 @@ import type { Condition, FieldConditions, matchSchema } from "../config/schema/m
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
+import type { Evaluated } from "./evaluated.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
 import { parsePath, readForCondition, type Path, ownMember, type TemplateContext, readPath, readScope } from "./template-context.ts";
 import { isFailed, type CompiledMapping, type CompiledMatch, type Equality, type MatchFailed } from "./compiled.ts";
@@ -94,8 +95,7 @@ function getEqualities(match: z.output<typeof matchSchema>): Equality[] {
   return found;
 }
 
-async function testWhen(when: Expression, scope: TemplateContext): Promise<Truth | MatchFailed> {
-  const result = await when.evaluate(scope);
+function toTruth(result: Evaluated): Truth | MatchFailed {
   if (!result.ok) return { failed: result.message };
   return typeof result.value === "boolean" ? result.value : "unknown";
 }
@@ -124,15 +124,22 @@ export function compileMatch(
         const truth = check.test(scope);
         if (truth !== true) return truth;
       }
-      return when ? testWhen(when, scope) : true;
+      if (!when) return true;
+      const given = when.evaluate(scope);
+      return given instanceof Promise ? given.then(toTruth) : toTruth(given);
     },
     when,
-    async results(scope) {
-      const results = checks.map((check) => ({ condition: check.name, result: check.test(scope) }));
-      // An expression costs more than all plain conditions together, and cannot be the first that does not hold.
-      if (!when || results.some(({ result }) => result !== true)) return results;
-      const given = await testWhen(when, scope);
-      return [...results, { condition: `${options.path}.when`, result: isFailed(given) ? "unknown" : given }];
+    *results(scope) {
+      let holds = true;
+      for (const check of checks) {
+        const result = check.test(scope);
+        holds &&= result === true;
+        yield { condition: check.name, result };
+      }
+      const known = holds ? when?.known(scope) : undefined;
+      if (!known) return;
+      const given = toTruth(known);
+      yield { condition: `${options.path}.when`, result: isFailed(given) ? "unknown" : given };
     },
   };
   return { match: compiled, issues };

@@ -1,11 +1,12 @@
 import { isFailed, type CompiledMapping } from "./compiled.ts";
+import { createCpuLimit, SYSTEM_CLOCK } from "./cpu-time.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markBatched, makeDrafts } from "./render.ts";
 import { DebugNotes } from "./debug.ts";
 import { findLoop, createMatchIndex, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { isOnPath, traceMappings } from "./trace.ts";
-import { NOTES, withEvents, type TemplateContext } from "./template-context.ts";
+import { NOTES, RESULTS, withEvents, type TemplateContext } from "./template-context.ts";
 import type { Debugged, DraftResult, MappingInput, MappingOutcome, MappingSet, Nearest, PathRules } from "./types.ts";
 
 export interface SetParts {
@@ -123,15 +124,43 @@ async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingI
   return { kind: "actions", mapping: id, list: step.list, results: step.results };
 }
 
-/** Finds the mapping of which most conditions held. */
-async function findNearest(mappings: readonly CompiledMapping[], scope: TemplateContext): Promise<Nearest | undefined> {
+/** Mappings that are looked at for the nearest one, and the processor time for it in milliseconds: the sender waits for its answer. */
+const MAX_NEAREST = 200;
+const MAX_NEAREST_MS = 5;
+
+/** The first condition that does not hold, and how many do. */
+function countHeld(
+  { match, config, at }: CompiledMapping,
+  scope: TemplateContext,
+  isOver: () => boolean,
+): { held: number; failed?: string } {
+  let held = 0;
+  let failed = config.enabled ? undefined : "enabled";
+  let isFirst = true;
+  for (const { condition, result } of match.results(scope)) {
+    if (isOver()) return { held };
+    if (result === true) held++;
+    else if (isFirst) {
+      failed = condition.slice(at.length + 1);
+      isFirst = false;
+    }
+  }
+  return { held, ...(failed !== undefined && { failed }) };
+}
+
+/**
+ * Finds the mapping of which most conditions held, among those that can be looked at in a short time. Evaluates no expression
+ * that matching has not evaluated.
+ */
+function findNearest(mappings: readonly CompiledMapping[], scope: TemplateContext): Nearest | undefined {
+  const limit = createCpuLimit(MAX_NEAREST_MS, SYSTEM_CLOCK);
+  limit.start();
   let best: (Nearest & { held: number }) | undefined;
-  for (const { match, config, at } of mappings.slice(0, 200)) {
-    const results = await match.results(scope);
-    const held = results.filter(({ result }) => result === true).length;
-    const failed =
-      results.find(({ result }) => result !== true)?.condition.slice(at.length + 1) ?? (config.enabled ? undefined : "enabled");
-    if (failed !== undefined && (!best || held > best.held)) best = { mapping: config.id, condition: failed, held };
+  const isOver = (): boolean => best !== undefined && limit.spent() > MAX_NEAREST_MS;
+  for (const mapping of mappings.slice(0, MAX_NEAREST)) {
+    const { held, failed } = countHeld(mapping, scope, isOver);
+    if (failed !== undefined && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed, held };
+    if (isOver()) break;
   }
   return best && { mapping: best.mapping, condition: best.condition };
 }
@@ -220,7 +249,8 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
   const lookup = createLookup(mappings, rules.keys());
 
   const runEach = async (candidates: readonly CompiledMapping[], input: MappingInput, notes: DebugNotes): Promise<MappingOutcome> => {
-    const run = new EventRun({ ...toTemplateContext(input), [NOTES]: notes }, maxActions);
+    const scope = { ...toTemplateContext(input), [RESULTS]: input.results ?? new Map() };
+    const run = new EventRun({ ...scope, [NOTES]: notes }, maxActions);
     for (const mapping of candidates) {
       if (!mapping.config.enabled) continue;
       notes.mapping = mapping.config.id;
@@ -230,7 +260,7 @@ export function createMappingSet({ mappings, rules, maxActions, ...files }: SetP
     }
     const outcome = run.finish() ?? { kind: "unmatched" };
     if (outcome.kind !== "unmatched" && outcome.kind !== "skipped") return outcome;
-    const nearest = await findNearest(lookup(input).all, toTemplateContext(input));
+    const nearest = findNearest(lookup(input).all, scope);
     return nearest ? { ...outcome, nearest } : outcome;
   };
 

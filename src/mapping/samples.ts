@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { MappingFile } from "../config/schema/mapping.ts";
 import { compilePaths } from "./route-rules.ts";
 import type { PresetEntry } from "./source.ts";
+import { createPause } from "../core/pause.ts";
 import { collectSources } from "./sources.ts";
 import type { PathRules } from "./types.ts";
 
@@ -53,11 +54,11 @@ export function eventHeaders(entry: PresetEntry, event: string): Record<string, 
 }
 
 /** Finds who owns a hook's path: its rules, undefined if no mapping has the path, and the preset whose mappings are on it. */
-export function findPath(
+export async function findPath(
   path: string,
   options: Parameters<typeof collectSources>[0],
-): { rules: PathRules | undefined; preset: string | undefined } {
-  const { sources } = collectSources(options);
+): Promise<{ rules: PathRules | undefined; preset: string | undefined }> {
+  const { sources } = await collectSources(options, createPause());
   const { rules } = compilePaths(sources, options.hooks.maxBodyBytes);
   const own = sources.filter(({ config }) => [config.match.path ?? []].flat().includes(path));
   const origin = own.find(({ origin: name }) => name.startsWith("preset:"))?.origin.slice("preset:".length);

@@ -12,6 +12,9 @@ import type { PresetEntry, MappingSource, WrittenSource } from "./source.ts";
 
 type Env = Record<string, string | undefined>;
 
+/** Gives the event loop a turn now and then. */
+type Pause = () => Promise<void> | undefined;
+
 interface References {
   env: Env;
   baseDir: string;
@@ -107,8 +110,15 @@ function findPreset(name: string, at: string, { presets }: Catalog, { issues, ma
 }
 
 /** The files of `hooks.mappingsDir` that are live by themselves. A preset that is not enabled is checked, and not live. */
-function collectFiles({ files }: Catalog, enabled: ReadonlySet<string>, references: References, to: Collected): void {
+async function collectFiles(
+  { files }: Catalog,
+  enabled: ReadonlySet<string>,
+  references: References,
+  to: Collected,
+  pause: Pause,
+): Promise<void> {
   for (const entry of files) {
+    await pause();
     if (enabled.has(entry.name)) continue;
     if (!entry.isPreset) to.files.push(entry.file);
     const file = readDocument(entry, entry.isPreset ? undefined : references, to.issues);
@@ -148,7 +158,10 @@ export interface SourceOptions extends CatalogOptions {
  * All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. A file
  * that `hooks.presets` names is a preset, with the options that stand there.
  */
-export function collectSources(options: SourceOptions): { sources: MappingSource[]; issues: Issue[]; files: string[] } {
+export async function collectSources(
+  options: SourceOptions,
+  pause: Pause,
+): Promise<{ sources: MappingSource[]; issues: Issue[]; files: string[] }> {
   const { hooks, baseDir, mappingsDir, env, pluginsMissing = false, withoutSecrets = false } = options;
   const references = { env, baseDir, withoutSecrets };
   const catalog = readMappings(options);
@@ -162,7 +175,7 @@ export function collectSources(options: SourceOptions): { sources: MappingSource
     folder: mappingsDir,
   }));
   const collected: Collected = { sources, issues: [...catalog.issues], files: [], mayMiss: pluginsMissing };
-  collectFiles(catalog, enabled, references, collected);
+  await collectFiles(catalog, enabled, references, collected, pause);
   collectPresets(hooks, catalog, references, collected);
   return { sources: nameMappings(sources), issues: collected.issues, files: collected.files };
 }

@@ -1,11 +1,19 @@
 import type { DebugNotes } from "./debug.ts";
+import type { Explained } from "./evaluated.ts";
 
 /** Where the notes for the operator go, beside what templates and expressions see: no name and no JSON leads to a symbol. */
 export const NOTES = Symbol("notes");
 
+/** What expressions gave for one event, by their text: the same expression gives the same again. A promise while it is evaluated. */
+export type KnownResults = Map<string, Explained | Promise<Explained>>;
+
+/** Where those of the event are, in the same way. */
+export const RESULTS = Symbol("results");
+
 /** What templates and expressions see. */
 export interface TemplateContext {
   [NOTES]?: DebugNotes;
+  [RESULTS]?: KnownResults;
   payload: unknown;
   headers: Record<string, string>;
   query: Record<string, string>;
@@ -43,6 +51,10 @@ export function lookupRoot(scope: TemplateContext, name: string): unknown {
 export function withEvents(scope: TemplateContext, events: readonly unknown[]): TemplateContext {
   return { ...scope, events, count: events.length, first: events[0], last: events.at(-1) };
 }
+
+/** The results that hold for a scope. Expressions that see an item, or events of a batch, may give something else for each. */
+export const getKnownResults = ({ [RESULTS]: results, index, count }: TemplateContext): KnownResults | undefined =>
+  index === undefined && count === undefined ? results : undefined;
 
 const inputs = new WeakMap<TemplateContext, Record<string, unknown>>();
 

@@ -1,5 +1,6 @@
 import { joinParts, type TextPart } from "../core/text.ts";
-import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
+import type { Evaluated } from "./evaluated.ts";
+import { compileExpression, type Expression, type ExpressionOptions } from "./expression.ts";
 import { isEmptyValue, renderValue, type TemplateContext } from "./template-context.ts";
 import type { RenderedPiece } from "./types.ts";
 

@@ -1,8 +1,9 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
 import type { Logger } from "../core/log.ts";
+import { createOrphanGuard } from "../core/orphan-guard.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "./debug.ts";
-import type { Explained } from "./expression.ts";
+import type { Explained } from "./evaluated.ts";
 import { createMemoryWatch, closeHandle, startTransformProcess } from "./transform-process.ts";
 import {
   moduleKey,
@@ -96,6 +97,7 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
   /** Of the modules that ran last: children for expressions are started with the same, so that both can use them. */
   let permissions = NO_MODULES;
   const memory = createMemoryWatch();
+  const orphans = createOrphanGuard();
 
   const spawn = (): Child => {
     const child: Child = {
@@ -113,6 +115,7 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
       timedOut: undefined,
     };
     memory.add(child.process);
+    orphans.add(child.process);
     child.process.on("message", (message: Reply | TransformProgress | null, handle: SendHandle | undefined) => {
       closeHandle(handle);
       onMessage(child, message);

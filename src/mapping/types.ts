@@ -7,6 +7,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Seen } from "./seen.ts";
+import type { KnownResults } from "./template-context.ts";
 
 /** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
 export interface MappingInput {
@@ -21,6 +22,8 @@ export interface MappingInput {
   query: Record<string, string>;
   /** Milliseconds since the epoch. */
   now: number;
+  /** What expressions gave for this input, if several sets of mappings decide about it. */
+  results?: KnownResults;
 }
 
 /** Fields that an action may have, as a mapping, a transform or a request states them: not yet checked. */

@@ -1,5 +1,5 @@
 import { joinTraces } from "../core/trace-context.ts";
-import type { Job, RunAction, RunError, RunRecord } from "../store/types.ts";
+import type { Job, RunError, RunRecord } from "../store/types.ts";
 import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
 
@@ -23,28 +23,32 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
     await store.commit((tx) => tx.settle(job), job);
     return;
   }
-  const { debug, ...combined } = await deps.combine(run.mapping, events);
+  const { debug, config, ...combined } = await deps.combine(run.mapping, events);
+  const number = config === undefined ? undefined : (await store.get("config", config))?.number;
+  const by = number === undefined ? {} : { combinedBy: number };
   const noted = { ...(debug && { debug }), ...joinTraces(events) };
   if (combined.ok && "action" in combined) {
     const { action } = combined;
-    return queueRun(job, run, { ...action, spec: { ...action.spec, ...noted } }, deps);
+    return queueRun(job, run, { spec: { ...action.spec, ...noted }, warnings: action.warnings, ...by }, deps);
   }
   const error: RunError = combined.ok ? { code: "skipped", message: combined.skipped } : combined.failure;
   await end(
     job,
-    { ...run, spec: { ...run.spec, ...noted } },
+    { ...run, ...by, spec: { ...run.spec, ...noted } },
     { code: error.code, message: error.message },
     combined.ok ? "cancelled" : "failed",
     deps,
   );
 }
 
-async function queueRun(job: Job, run: RunRecord, action: RunAction, { store, clock, admission }: TurnDeps): Promise<void> {
+type Combined = Pick<RunRecord, "spec" | "warnings" | "combinedBy">;
+
+async function queueRun(job: Job, run: RunRecord, combined: Combined, { store, clock, admission }: TurnDeps): Promise<void> {
   const now = clock.now();
-  const { spec, warnings } = action;
+  const { spec } = combined;
   const parked = admission.place(run, now);
   await store.commit((tx) => {
-    tx.update("run", run.id, { spec, warnings, ...(parked ? { status: "parked", parked, pausedAt: now } : { status: "queued" }) });
+    tx.update("run", run.id, { ...combined, ...(parked ? { status: "parked", parked, pausedAt: now } : { status: "queued" }) });
     tx.delete("collected", run.id);
     tx.settle(job);
     tx.add("job", buildRunJob(run.id, spec, now, parked));
@@ -54,8 +58,9 @@ async function queueRun(job: Job, run: RunRecord, action: RunAction, { store, cl
 async function end(job: Job, run: RunRecord, error: RunError, status: "cancelled" | "failed", deps: TurnDeps): Promise<void> {
   const now = deps.clock.now();
   const context = deps.context();
+  const { spec, combinedBy } = run;
   await deps.store.commit((tx) => {
-    writeEnd(tx, run, { status, error, endedAt: now, spec: run.spec }, { context, now });
+    writeEnd(tx, run, { status, error, endedAt: now, spec, ...(combinedBy !== undefined && { combinedBy }) }, { context, now });
     tx.add("systemEvent", summaryEvent(run, context.agents.default.id, now, { reason: error.message }));
     tx.delete("collected", run.id);
     tx.settle(job);

@@ -73,6 +73,8 @@ export interface RunOperations {
 /** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
 export type CombinedAction = ({ ok: true; action: RunAction } | { ok: true; skipped: string } | { ok: false; failure: Failure }) & {
   debug?: EventDebug;
+  /** The id of the config that combined them. */
+  config?: string;
 };
 
 export interface TurnMetrics {

@@ -247,6 +247,8 @@ export interface RunRecord {
   waiting?: { approvalIds: string[]; since: Ms };
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
+  /** The number of the config that made one run of the events of its batch. */
+  combinedBy?: number;
   usage?: Usage;
   /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended with their process. */
   attempts: number;

@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers/promises";
+import { createPause } from "../core/pause.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { readRecordedHook } from "../intake/recorded-input.ts";
 import type { ParsedHook, Snapshot } from "../intake/types.ts";
@@ -13,8 +13,6 @@ export type { WhatIfExample, WhatIfGroup } from "./what-if-groups.ts";
 
 /** Time between two reports of how far it came. */
 const REPORT_MS = 100;
-/** After so much work timers, signals and messages get their turn: reads of SQLite and most mappings never wait. */
-const TURN_MS = 10;
 const MAX_RUNS = 1000;
 /** Recorded actions have their own sessions, and no mapping's text. */
 const COMPARE_ALL: CompareOptions = { unchanged: new Set(), isSameSession: (a, b) => a === b };
@@ -74,7 +72,8 @@ const bySnapshots = (before: Snapshot, after: Snapshot): Compare => {
     if (isSame) return { kind: "same", effect: getRecordedEffect(event) };
     const recorded = await readRecordedHook(event);
     if (!recorded.ok) return { kind: "skipped", reason: recorded.reason };
-    const input = { ...recorded.input, credential };
+    // Expressions that both sides have are evaluated once.
+    const input = { ...recorded.input, credential, results: new Map() };
     const options = { unchanged, isSameSession: isSameSession(input) };
     return { kind: "compared", before: await getEffect(input, before), after: await getEffect(input, after), options };
   };
@@ -116,7 +115,8 @@ async function* compareAll(
   options: WhatIfOptions,
 ): AsyncGenerator<WhatIfReport, void> {
   const comparison = new Comparison(after, options);
-  let [reported, turned] = [performance.now(), performance.now()];
+  const pause = createPause();
+  let reported = performance.now();
   for await (const event of events) {
     const isLeftOut = !options.repeats && isRepeat(event);
     const compared: Compared = isLeftOut ? { kind: "skipped", reason: "a repeat or a replay of another event" } : await compare(event);
@@ -126,9 +126,7 @@ async function* compareAll(
       reported = now;
       yield comparison.report(false);
     }
-    if (!isFirst && now - turned < TURN_MS) continue;
-    await setImmediate();
-    turned = performance.now();
+    await pause();
   }
   await comparison.finish();
   yield comparison.report(true);

@@ -66,6 +66,30 @@ describe("rouse explain shows what came of an event:", () => {
     expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
   });
 
+  it("the config that made one run of events, which another config took in", async () => {
+    const mapping = (words: string): object => ({
+      id: "orders",
+      match: { path: "orders" },
+      messageTemplate: `{{ $string(count) }} ${words}`,
+      wakeMode: "next-heartbeat",
+      coalesce: { windowSeconds: 2 },
+    });
+    world = await createWorld({ dir: cli.dir, config: { hooks: { mappings: [mapping("orders")] } } });
+    const { eventId = "" } = (await world.post("/hooks/orders", { id: 1 })).body as { eventId: string };
+    expect((await explain(eventId)).runs).toMatchObject([{ run: { status: "collecting", combinedBy: null } }]);
+    const hooks = { enabled: true, token: "t-0123456789-0123456789", mappings: [mapping("sales")] };
+    world.write("rouse.json5", { gateway: { port: 0 }, hooks });
+    expect(await world.gateway.reload()).toMatchObject({ ok: true });
+    const found = await world.until(async () => {
+      const one = await explain(eventId);
+      return one.runs[0]?.run.endedAt !== null && one;
+    });
+    expect([found.config?.number, found.config?.today, found.runs[0]?.run.combinedBy]).toEqual([1, 2, 2]);
+    const { out } = await cli.rouse(["explain", eventId]);
+    expect(out).toMatch(/\nmade of +1 event of a batch, by config 2\n/);
+    expect(out).toContain("\nmessage of the events together\n  ⟦1⟧ sales\n");
+  });
+
   it("the one run of events that came together, with the message that they gave then", async () => {
     const mapping = (words: string): object => ({
       id: "orders",
@@ -91,7 +115,7 @@ describe("rouse explain shows what came of an event:", () => {
     expect([config?.number, config?.today, evaluation?.mapping, evaluation?.outcome]).toEqual([1, 2, "orders", "actions"]);
     expect(runs).toMatchObject([{ run: { collected: 3, status: "succeeded" } }]);
     const { out } = await cli.rouse(["explain", ids[1] ?? ""]);
-    expect(out).toMatch(/\nmade of +3 events together\n/);
+    expect(out).toMatch(/\nmade of +3 events together, by config 1\n/);
     expect(out).toContain("\nmessage of the events together\n  ⟦3⟧ orders: ⟦1,2,3⟧\n");
     expect(out).not.toContain("sales");
   });

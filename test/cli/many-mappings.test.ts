@@ -68,3 +68,30 @@ it("1,000 mappings on a path stay usable: commands answer within seconds, withou
   await run("drafts", "accept", "new", "--yes");
   await run("config", "undo", "--yes");
 }, 180_000);
+
+/** Processor time of this thread, in milliseconds. */
+const readCpu = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
+it("hooks get their turns while a config with 1,000 mappings is read", async () => {
+  await cli.write("rouse.json5", CONFIG.replaceAll('"Order ', '"{{ $uppercase(id) & $join(rows.name) }} {{ $count(rows[price > 1]) }} '));
+  let longest = 0;
+  let last = readCpu();
+  const begun = last;
+  let isReading = true;
+  const look = (): void => {
+    const now = readCpu();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (isReading) setImmediate(look);
+  };
+  setImmediate(look);
+  expect(await gateway?.reload()).toMatchObject({ ok: true });
+  const whole = readCpu() - begun;
+  isReading = false;
+  process.stderr.write(`${Math.round(whole)} ms, at most ${Math.round(longest)} ms without a turn\n`);
+  // One part after the other, the longest of which is to read the file.
+  expect(longest).toBeLessThan(whole * 0.4);
+}, 60_000);

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { plainText } from "../../src/core/text.ts";
 import { matchSchema } from "../../src/config/schema/mapping.ts";
 import { compileMatch } from "../../src/mapping/match.ts";
 import type { TemplateContext } from "../../src/mapping/template-context.ts";
+import { compile, input } from "./world.ts";
 
 async function test(match: object, payload: unknown, more: Partial<TemplateContext> = {}) {
   const compiled = compileMatch(matchSchema.parse(match), { path: "match" });
@@ -137,5 +139,30 @@ describe("problems are said when the config is loaded", () => {
     const [issue] = issuesOf(match);
     expect(issue?.path).toBe(path);
     expect(issue?.message).toContain(message);
+  });
+});
+
+describe("an expression is evaluated once for an event:", () => {
+  const when = "$count(rows) > 1";
+  const mappings = (...ids: string[]): object[] => ids.map((id) => ({ id, match: { path: "shop", when }, messageTemplate: "{{id}}" }));
+
+  it("sets of mappings that decide about the same input share what it gave", async () => {
+    const [before, after] = [await compile({ mappings: mappings("old") }), await compile({ mappings: mappings("new") })];
+    const given = input("shop", { id: 7, rows: [1, 2] }, { results: new Map() });
+    expect(await before.set.run(given)).toMatchObject({ kind: "actions", mapping: "old" });
+    expect([...(given.results ?? [])]).toEqual([[when, { ok: true, value: true }]]);
+    given.results?.set(when, { ok: true, value: false });
+    expect(await after.set.run(given)).toMatchObject({ kind: "unmatched", nearest: { mapping: "new", condition: "match.when" } });
+  });
+
+  it("but not items of a list, nor another input", async () => {
+    const each = { id: "each", match: { path: "shop" }, forEach: "rows", messageTemplate: '{{ $string(item) & "!" }}' };
+    const { set } = await compile({ mappings: [each] });
+    const outcome = await set.run(input("shop", { rows: [1, 2] }, { results: new Map() }));
+    const texts = outcome.kind === "actions" ? outcome.results.map((one) => one.ok && plainText(one.draft.content)) : [];
+    expect(texts).toEqual(["1!", "2!"]);
+    const other = await compile({ mappings: mappings("only") });
+    expect((await other.set.run(input("shop", { rows: [1, 2] }))).kind).toBe("actions");
+    expect((await other.set.run(input("shop", { rows: [1] }))).kind).toBe("unmatched");
   });
 });

@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from "node:fs";
+import { constants, getPriority } from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
@@ -41,6 +43,9 @@ describe("what a proposed mapping does to the gateway", () => {
     const [child] = listChildren("what-if-child");
     const { pid, group } = child as NonNullable<typeof child>;
     expect(group).toBe(pid);
+    expect(getPriority(pid)).toBe(constants.priority.PRIORITY_LOW);
+    // Linux may count the priority inside of the group alone.
+    if (existsSync(`/proc/${pid}/autogroup`)) expect(readFileSync(`/proc/${pid}/autogroup`, "latin1")).toMatch(/ nice 5\n$/);
     await world.until(async () => listChildren("transform-worker", group).length > 0);
     process.kill(pid, "SIGKILL");
     expect(await reader.rest()).toMatch(/"type":"error","code":"internal","message":"the process that compared ended/);

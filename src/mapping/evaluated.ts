@@ -1,0 +1,6 @@
+import type { CodeError } from "../core/debug.ts";
+
+/** The message quotes no value. */
+export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
+/** The same with why it failed, for the operator alone: that may quote values. */
+export type Explained = Evaluated & { error?: CodeError };

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { listChildren } from "../workbench/what-if-world.ts";
+
+const LOOP = "($f := function($n) { $f($n + 1) }; $f(0))";
+const COUNT = 200;
+/** Processor time of the gateway, with much room: looking at all conditions takes more than ten times as long. */
+const MAX_CPU_MS = 400;
+
+const mapping = (path: string, id: string, match: object, more: object = {}): object => ({
+  id: `${path}.${id}`,
+  match: { path, ...match },
+  messageTemplate: "m",
+  deliver: false,
+  ...more,
+});
+
+let world: World;
+beforeAll(async () => {
+  const long = Array.from({ length: COUNT }, (_, n) => mapping("long", `m${n}`, { payload: { kind: `k${n}`, "rows.name": `n${n}` } }));
+  const mappings = [
+    mapping("off", "loop", { when: LOOP }, { enabled: false }),
+    mapping("each", "list", { payload: { kind: "each" } }, { forEach: "rows" }),
+    mapping("each", "loop", { when: LOOP }),
+    mapping("each", "other", { payload: { kind: "other" } }),
+    mapping("twice", "first", { payload: { n: 1 }, when: "$count(rows) > 5" }),
+    mapping("twice", "second", { when: "$count(rows) > 7" }),
+    ...long,
+  ];
+  world = await createWorld({ workers: false, config: { hooks: { mappings, maxBodyBytes: 2_000_000, transformTimeoutSeconds: 60 } } });
+});
+afterAll(() => world.stop());
+
+it("the nearest mapping is found without an expression that matching had no need of", async () => {
+  const off = await world.post("/hooks/off", { n: 1 });
+  expect(off.body).toMatchObject({ outcome: "unmatched", nearest: { mapping: "off.loop", condition: "enabled" } });
+  expect((await world.post("/hooks/each", { kind: "each", rows: [] })).status).toBe(204);
+  const { body } = await world.admin("/admin/v1/events?limit=1");
+  expect(body.events[0]).toMatchObject({ outcome: "skipped", nearest: { mapping: "each.other", condition: "match.payload.kind" } });
+  // An expression that loops goes on in a process of its own.
+  expect(listChildren("transform-worker")).toEqual([]);
+});
+
+it("and with what expressions gave when they were matched", async () => {
+  const { body } = await world.post("/hooks/twice", { n: 1, rows: [1] });
+  expect(body.nearest).toEqual({ mapping: "twice.first", condition: "match.when" });
+});
+
+it("the answer to a hook does not wait until all conditions of all mappings were looked at", async () => {
+  const rows = Array.from({ length: 50_000 }, () => ({ name: "a" }));
+  await world.post("/hooks/long", { kind: "none", rows: [] });
+  const begun = process.threadCpuUsage();
+  const { body } = await world.post("/hooks/long", { kind: "none", rows });
+  const { user, system } = process.threadCpuUsage(begun);
+  expect(body).toMatchObject({ outcome: "unmatched", nearest: { mapping: "long.m0", condition: "match.payload.kind" } });
+  process.stderr.write(`${Math.round((user + system) / 1000)} ms of processor time\n`);
+  expect((user + system) / 1000).toBeLessThan(MAX_CPU_MS);
+});
