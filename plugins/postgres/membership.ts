@@ -1,6 +1,6 @@
 import { lazy, type Logger, type Ms, type PeerInfo, safeError } from "#store-kit";
 import type { Db } from "./db.ts";
-import { LEASE_MS } from "./jobs.ts";
+import { LEASE_MS } from "./holders.ts";
 
 /** How often a holder says that it lives: several times within a lease, so that one lost answer costs nothing. */
 const BEAT_MS = 2500;
@@ -117,7 +117,7 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
           const own = await membership.id();
           const sentAt = performance.now();
           const [known] = await db.heartbeats.query<{ id: number }>(
-            "UPDATE holders SET seen = now(), info = $2 WHERE id = $1 RETURNING id",
+            "UPDATE holders SET seen = now(), freed = NULL, info = $2 WHERE id = $1 RETURNING id",
             [own, info()],
           );
           if (known) seen(sentAt);

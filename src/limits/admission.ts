@@ -1,3 +1,4 @@
+import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import {
   type Counted,
@@ -138,12 +139,12 @@ class LimitAdmission implements Admission {
       const parked = this.#park(run, budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
       if (parked) return parked;
     }
-    if (this.#take(run, accounts, need, now)) return undefined;
+    if (this.#take(run, accounts, need)) return undefined;
     return this.#startBorrowed(run, budgets, need);
   }
 
-  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need, now: Ms): boolean {
-    if (need.starts + need.places > 0 && findMissing(accounts, need, now)) return false;
+  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need): boolean {
+    if (need.starts + need.places > 0 && findMissing(accounts, need, readMonotonic(this.#deps.clock))) return false;
     for (const account of accounts) account.take(need);
     this.#active.set(run.id, { accounts, need, isStarted: false });
     return true;
@@ -153,11 +154,10 @@ class LimitAdmission implements Admission {
     const { clock } = this.#deps;
     const accounts = this.#loans.of(budgets);
     return this.#loans.borrow(accounts, () => {
-      const now = clock.now();
-      if (this.#take(run, accounts, need, now)) return undefined;
-      const missing = findMissing(accounts, need, now) ?? new Map<string, Set<Resource>>();
+      if (this.#take(run, accounts, need)) return undefined;
+      const missing = findMissing(accounts, need, readMonotonic(clock)) ?? new Map<string, Set<Resource>>();
       for (const account of accounts) for (const name of missing.get(account.scope) ?? []) account.short.add(name);
-      return this.#park(run, budgets, missing, now);
+      return this.#park(run, budgets, missing, clock.now());
     });
   }
 

@@ -251,8 +251,16 @@ export const MUTANTS: readonly Mutant[] = [
     "places of limits",
     "what a gateway that is gone has borrowed is not lent again",
     "plugins/postgres/usage.ts",
-    "AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${ALIVE})",
+    "AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${KEEPS_LOANS})",
     "",
+  ),
+  inTest(
+    "test/store/usage.test.ts",
+    "has what it has borrowed until its jobs are freed",
+    "what a silent gateway has borrowed is lent again while it may still start runs",
+    "plugins/postgres/usage.ts",
+    "WHERE gateway = lent.part AND ${KEEPS_LOANS})",
+    "WHERE gateway = lent.part AND ${ALIVE})",
   ),
   inTest(
     "test/store/contract.test.ts",
