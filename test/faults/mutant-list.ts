@@ -180,8 +180,8 @@ export const MUTANTS: readonly Mutant[] = [
     "a run that a limit has released waits again behind others for its provider",
     "partial outage,outage",
     "src/runs/provider-wait.ts",
-    "parking.enter(job, candidates, isReleased)",
-    "parking.enter(job, candidates)",
+    "{ hasWaited: isReleased, wasParked }",
+    "{ wasParked }",
     60,
   ),
   by(
