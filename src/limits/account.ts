@@ -1,7 +1,6 @@
 import {
   DAY_WINDOW,
   HOUR_WINDOW,
-  isInLine,
   MICRO,
   noAmounts,
   RESOURCES,
@@ -13,8 +12,8 @@ import {
   type LoanRequest,
   type Ms,
   type Resource,
-  type RunRecord,
 } from "../store/types.ts";
+import type { Need } from "./need.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
 
@@ -23,19 +22,6 @@ const SURE_MS = 5000;
 /** Borrowed ahead of need, at most. */
 const MAX_AHEAD = 1000;
 const ANY = 2 ** 50;
-
-/** What a run takes when it starts. */
-export interface Need extends Pick<Amounts, "starts" | "places"> {
-  /** Whether the run is among those that `Counted.inLine` counts. */
-  isInLine: boolean;
-}
-
-/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
-export const toNeed = (run: RunRecord): Need => ({
-  starts: run.attempts === 0 ? 1 : 0,
-  places: run.status === "running" ? 0 : 1,
-  isInLine: isInLine(run),
-});
 
 /** What an attempt has used, and whether its run is back in the queue. */
 interface Used {

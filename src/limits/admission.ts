@@ -11,11 +11,12 @@ import {
   type RunRecord,
   WAITING,
 } from "../store/types.ts";
-import { type BudgetAccount, type Need, toNeed } from "./account.ts";
+import type { BudgetAccount } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { findFull } from "./budgets.ts";
 import { fullFailure } from "./limit-text.ts";
 import { findMissing, Loans, type Missing } from "./loans.ts";
+import { type Need, toNeed } from "./need.ts";
 import { createNotices } from "./notices.ts";
 import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";

@@ -1,6 +1,7 @@
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import { type Counted, type Loan, type Ms, type ParkedByLimit, type Resource, type UsageStore } from "../store/types.ts";
-import { BudgetAccount, type Need } from "./account.ts";
+import { BudgetAccount } from "./account.ts";
+import type { Need } from "./need.ts";
 import { decide } from "./policy.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
