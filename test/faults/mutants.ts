@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { MUTANTS, type Mutant, type SeedCheck, type TestCheck } from "./mutant-list.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const COPIED = ["src", "plugins", "mappings", "transforms", "bench", "test", "package.json", "vitest.config.ts", "tsconfig.json"];
+const COPIED = ["bin", "src", "plugins", "mappings", "transforms", "bench", "test", "package.json", "vitest.config.ts", "tsconfig.json"];
 const NODE = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning"];
 const TIMEOUT_MS = 600_000;
 const LOOP = "a program that loops";
