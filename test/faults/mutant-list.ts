@@ -439,6 +439,22 @@ export const MUTANTS: readonly Mutant[] = [
     "",
   ),
   inTest(
+    "test/store/postgres.test.ts",
+    "are heard of every few seconds while what they tidy up waits",
+    "signs of life wait for what a gateway tidies up",
+    "plugins/postgres/membership.ts",
+    "await beat();",
+    "await beat();\n          await tidy();",
+  ),
+  inTest(
+    "test/runs/provider-outage-gateways.test.ts",
+    "as soon as these have an answer",
+    "runs wait for a provider that has answered another gateway",
+    "src/gateway/workers.ts",
+    'cluster.tell("answered", [JSON.stringify([jobId, of])])',
+    "void [jobId, of]",
+  ),
+  inTest(
     "test/store/lease-outage.soak.test.ts",
     "frees no job of another gateway that was cut off too",
     "jobs are freed as soon as the database is back",
