@@ -7,7 +7,7 @@ import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
 import { makeFolder, removeFolder } from "./folders.ts";
 import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } from "./outside.ts";
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
-import { installTime, RealTime, runAs, Time, type Incarnation, type Stall } from "./time.ts";
+import { installTime, RealTime, runAs, sumStalls, Time, type Incarnation, type Stall } from "./time.ts";
 
 /** What the operator sees of a run. */
 export interface RunView {
@@ -266,7 +266,7 @@ class Simulation {
     const isLimited = plan.orders.some(({ path }) => path === "tight");
     const until = plan.healed + plan.drainMs + (isLimited && !this.#database ? LIMITED_MS : 0);
     let look: { runs: Map<string, RunView>; isDrained: boolean } | undefined;
-    while (time.now < until && !look?.isDrained) {
+    while (time.now < until + sumStalls(time.stalls) && !look?.isDrained) {
       await time.runUntil(time.now + (this.#database ? 1_000 : LOOK_MS));
       look = await time.drive(this.#look(), 30_000);
     }
