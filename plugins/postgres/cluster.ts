@@ -2,7 +2,7 @@ import type { Peer, PeerInfo, Cluster, Topic } from "#store-kit";
 import type { Notifier } from "./notify.ts";
 import type { Db } from "./db.ts";
 import type { Membership } from "./membership.ts";
-import { LEASE_MS, STEADY } from "./jobs.ts";
+import { ALIVE, STEADY } from "./holders.ts";
 import type { Leases } from "./leases.ts";
 
 /** Gateways that were not heard of for longer are not listed. */
@@ -36,7 +36,7 @@ export function createCluster(parts: {
     describe: membership.describe,
     async list() {
       const rows = await db.query<PeerRow>(
-        `SELECT gateway, (extract(epoch FROM seen) * 1000)::bigint AS seen, seen > now() - interval '${LEASE_MS} ms' AS alive,
+        `SELECT gateway, (extract(epoch FROM seen) * 1000)::bigint AS seen, ${ALIVE} AS alive,
           ${STEADY} AS steady, info
           FROM holders WHERE gateway IS NOT NULL AND seen > now() - interval '${LISTED}' ORDER BY id`,
       );

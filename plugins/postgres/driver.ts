@@ -121,11 +121,8 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     db,
     log,
     gateway,
-    async beat() {
-      // What is held has to be told first: the rest can wait.
-      await leases.beat();
-      await tidy();
-    },
+    beat: () => leases.beat(),
+    tidy: () => tidy(),
     lost: () => leases.lost(),
   });
   const leases = createLeases({ db, membership, log, start: membership.start });

@@ -13,11 +13,10 @@ import {
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { isClash, isConflict } from "./errors.ts";
+import { buildFree, STEADY } from "./holders.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
 import type { Statement } from "./lane.ts";
 
-/** A holder that was not heard of for so long holds nothing any more. */
-export const LEASE_MS = 10_000;
 const ATTEMPTS = 5;
 /** Jobs whose delay is over and that join the line in one statement; the others are taken all the same once the line is empty. */
 const JOIN_AT_ONCE = 256;
@@ -132,15 +131,6 @@ export interface Taken {
   later: Ms | undefined;
 }
 
-/** Whether the server has run for the time of a lease: all that were connected before had the time to be heard of again. */
-export const STEADY = `pg_postmaster_start_time() < now() - interval '${LEASE_MS} ms'`;
-
-/** Frees jobs whose holder has left; with `$1`, also of silent holders. These are locked: their next sign of life waits for the commit. */
-const FREE = (mine: string): string => `
-  WITH silent AS MATERIALIZED (SELECT id FROM holders WHERE $1::boolean AND ${STEADY} AND seen <= now() - interval '${LEASE_MS} ms' ORDER BY id FOR NO KEY UPDATE)
-  UPDATE jobs SET holder = NULL, run_at = 0, ready = ${NEXT_PLACE}
-  WHERE holder IS NOT NULL AND (${mine}holder IN (SELECT id FROM silent) OR NOT EXISTS (SELECT FROM holders WHERE holders.id = jobs.holder)) RETURNING kind`;
-
 /** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
 export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
   const before: Statement[] = [];
@@ -245,12 +235,12 @@ export class Jobs {
 
   /**
    * Jobs whose holder has left may start again; with `steady` (see `Membership`), also those whose holder is not heard of
-   * any more. With `own`, those of that holder too. Returns their kinds.
+   * any more: what these have borrowed from limits is gone from then on. With `own`, those of that holder too. Returns their kinds.
    */
   async free(steady: boolean, own?: number): Promise<JobKind[]> {
     // The start that was cut off stays counted, and its lease is worth nothing any more.
     const mine = own === undefined ? "" : "holder = $2 OR ";
-    const rows = await this.#db.query<{ kind: JobKind }>(FREE(mine), own === undefined ? [steady] : [steady, own]);
+    const rows = await this.#db.query<{ kind: JobKind }>(buildFree(mine, NEXT_PLACE), own === undefined ? [steady] : [steady, own]);
     if (steady) await this.#db.query(`DELETE FROM holders WHERE seen < now() - interval '1 hour' AND ${STEADY}`);
     return rows.map((row) => row.kind);
   }

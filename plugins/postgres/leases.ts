@@ -1,7 +1,7 @@
 import { type FencingToken, type Held, type LeaseRecord, type Logger, runHeld, type Sql } from "#store-kit";
 import type { Db } from "./db.ts";
 import type { Membership } from "./membership.ts";
-import { LEASE_MS } from "./jobs.ts";
+import { LEASE_MS } from "./holders.ts";
 
 /** Whether the holder that a row names is heard of. */
 const ALIVE = (column: string): string =>

@@ -1,6 +1,6 @@
 import { lazy, type Logger, type Ms, type PeerInfo, safeError } from "#store-kit";
 import type { Db } from "./db.ts";
-import { LEASE_MS } from "./jobs.ts";
+import { LEASE_MS } from "./holders.ts";
 
 /** How often a holder says that it lives: several times within a lease, so that one lost answer costs nothing. */
 const BEAT_MS = 2500;
@@ -43,17 +43,20 @@ export interface MembershipParts {
   gateway: string;
   /** Called with each sign of life that the database has taken. */
   beat(): Promise<void>;
+  /** Called behind each sign of life, unless the call before has not ended: no sign of life waits for it. */
+  tidy(): Promise<void>;
   /** Nothing that is held is sure any more. */
   lost(): void;
 }
 
 /** One handle's claim on the jobs and leases that it holds: whoever is not heard of for the time of a lease holds none. */
-export function createMembership({ db, log, gateway, beat, lost }: MembershipParts): Membership {
+export function createMembership({ db, log, gateway, beat, tidy, lost }: MembershipParts): Membership {
   let timer: NodeJS.Timeout | undefined;
   let deadline: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
+  let tidying: Promise<void> | undefined;
   let closed = false;
-  let told: Ms = -Infinity;
+  const told = { beat: -Infinity, tidy: -Infinity };
   let sureUntil: Ms = -Infinity;
   let heardAt: Ms = -Infinity;
   let steadySince: Ms = Infinity;
@@ -87,6 +90,12 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
   };
   const id = lazy(register);
 
+  const tell = (about: keyof typeof told, error: unknown, text: string): void => {
+    if (closed || performance.now() - told[about] < TELL_EVERY_MS) return;
+    told[about] = performance.now();
+    log.warn({ err: safeError(error) }, text);
+  };
+
   const forget = (): void => {
     id.reset();
     sureUntil = -Infinity;
@@ -117,7 +126,7 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
           const own = await membership.id();
           const sentAt = performance.now();
           const [known] = await db.heartbeats.query<{ id: number }>(
-            "UPDATE holders SET seen = now(), info = $2 WHERE id = $1 RETURNING id",
+            "UPDATE holders SET seen = now(), freed = NULL, info = $2 WHERE id = $1 RETURNING id",
             [own, info()],
           );
           if (known) seen(sentAt);
@@ -125,13 +134,17 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
           await beat();
         } catch (error) {
           heardAt = -Infinity;
-          if (closed || performance.now() - told < TELL_EVERY_MS) return;
-          told = performance.now();
-          log.warn({ err: safeError(error) }, "PostgreSQL does not answer: jobs held here may go to other gateways");
+          tell("beat", error, "PostgreSQL does not answer: jobs held here may go to other gateways");
         }
       };
+      const tidyAll = (): Promise<void> =>
+        tidy().catch((error: unknown) => tell("tidy", error, "jobs of gateways that are gone could not be looked for; it is tried again"));
       timer = setInterval(() => {
-        beating ??= once().finally(() => (beating = undefined));
+        beating ??= once().finally(() => {
+          beating = undefined;
+          // Its statements may wait for locks, or for connections that were lost.
+          if (!closed) tidying ??= tidyAll().finally(() => (tidying = undefined));
+        });
       }, BEAT_MS).unref();
     },
     describe: (next) => void (describe = next),
@@ -140,6 +153,7 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
       clearInterval(timer);
       clearTimeout(deadline);
       await beating;
+      await tidying;
       const own = await id.current()?.catch(() => undefined);
       if (own !== undefined) await db.heartbeats.query("DELETE FROM holders WHERE id = $1", [own]).catch(() => undefined);
     },

@@ -1,8 +1,9 @@
 import { ALL_RUNS, DAY_WINDOW, HOUR_WINDOW, type Ms } from "#store-kit";
 import type { Db } from "./db.ts";
+import { KEEPS_LOANS } from "./holders.ts";
 
 const GONE = (column: string): string =>
-  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND seen > now() - interval '1 minute')`;
+  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND (seen > now() - interval '1 minute' OR ${KEEPS_LOANS}))`;
 
 const FOLD = `
   WITH gone AS (DELETE FROM run_counts WHERE part <> '' AND ${GONE("part")} RETURNING counter, running, waiting, parked, in_line)

@@ -17,11 +17,16 @@ import {
   type UsageStore,
 } from "#store-kit";
 import type { Db } from "./db.ts";
-import { LEASE_MS, NEXT_PLACE } from "./jobs.ts";
+import { ALIVE, KEEPS_LOANS } from "./holders.ts";
+import { NEXT_PLACE } from "./jobs.ts";
 import type { Membership } from "./membership.ts";
 import { tidyUsage } from "./usage-tidy.ts";
 
-const ALIVE = `seen > now() - interval '${LEASE_MS} ms'`;
+/**
+ * A gateway that borrows was heard of within so long. With the time for which it keeps what it does not use (`SURE_MS` of its accounts),
+ * that is less than the time of a lease: when its jobs are freed, it can use what it has borrowed for none but them.
+ */
+const HEARD_MS = 4000;
 
 const HOURS = `
   hours AS MATERIALIZED (SELECT names.scope, usage.at, sum(usage.starts)::bigint AS starts FROM names JOIN usage ON usage.counter = names.counter
@@ -53,7 +58,8 @@ const usedBy = (counts: string, resource: string): string =>
 /**
  * Borrows from budgets. What was lent to a gateway is kept as a sum of all times, and so is what it has used: the commit that
  * starts a run turns the one into the other. A budget is locked, without waiting for it, by one request at a time; one that
- * has changed since this statement began is left for the next try, because the sums are those of its beginning.
+ * has changed since this statement began is left for the next try, because the sums are those of its beginning. A gateway that the
+ * database does not know borrows nothing.
  */
 const lendText = (hours: boolean, days: boolean): string => `
   WITH asked AS MATERIALIZED (
@@ -62,15 +68,18 @@ const lendText = (hours: boolean, days: boolean): string => `
   given AS MATERIALIZED (
     SELECT scope FROM budgets WHERE scope = ANY($7::text[])
       AND version = (SELECT same.version FROM budgets AS same WHERE same.scope = budgets.scope)
+      AND (SELECT id FROM holders WHERE id = $14::bigint) IS NOT NULL
     ORDER BY scope FOR NO KEY UPDATE OF budgets SKIP LOCKED),
   bumped AS (UPDATE budgets SET version = version + 1 FROM given WHERE budgets.scope = given.scope),
+  heard AS (UPDATE holders SET seen = now(), freed = NULL
+    WHERE id = $14::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_LOANS})),
   ${COUNTS}
   ${hours ? HOURS : NO_HOURS}
   ${days ? DAYS : NO_DAYS}
   others AS MATERIALIZED (
     SELECT lent.scope, lent.resource, sum(greatest(0, lent.granted - ${usedBy("counts", "lent.resource")}))::bigint AS held
     FROM lent LEFT JOIN counts ON counts.scope = lent.scope AND counts.part = lent.part
-    WHERE lent.scope = ANY($1::text[]) AND lent.part <> $9 AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${ALIVE})
+    WHERE lent.scope = ANY($1::text[]) AND lent.part <> $9 AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${KEEPS_LOANS})
     GROUP BY 1, 2),
   peers AS MATERIALIZED (SELECT count(*) AS n FROM holders WHERE gateway IS NOT NULL AND ${ALIVE}),
   room AS MATERIALIZED (
@@ -185,7 +194,7 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
   };
   return async (requests: readonly LoanRequest[]) => {
     membership.start();
-    await membership.id();
+    const holder = await membership.id();
     await addBudgets(requests.map(({ scope }) => scope));
     const asked = requests.flatMap(({ scope, limits, held, needed, ahead }) =>
       RESOURCES.flatMap((name) => {
@@ -208,6 +217,7 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
       ...toNames(requests),
       gateway,
       ...toTimes(dbTime(now())),
+      holder,
     ]);
     return rows.map((row): Loan => {
       const pairs = Object.entries(row.lent ?? {});

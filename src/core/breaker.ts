@@ -51,6 +51,8 @@ export interface Breaker {
   room(of: string): number;
   /** Opens a breaker before any call: at start, for what was away when the process ended. */
   open(of: string, until: number): void;
+  /** Lets the next call test a breaker that is open: another gateway had an answer. */
+  testNow(of: string): void;
   /** Breakers that are open or limited, or have calls under way. */
   states(): BreakerState[];
 }
@@ -129,6 +131,13 @@ class Breakers implements Breaker {
 
   open(of: string, until: number): void {
     this.#open(of, this.#entry(of), toMonotonic(until, this.#options.clock));
+  }
+
+  testNow(of: string): void {
+    const entry = this.#entries.get(of);
+    if (entry?.since === undefined || entry.probe) return;
+    entry.until = Math.min(entry.until, this.#now());
+    this.#options.onChange?.(of, "room");
   }
 
   #now(): number {

@@ -18,8 +18,9 @@ export class ChannelGate {
     parking.excuse((channel) => this.#isOneMessage(channel));
   }
 
-  enter(job: Job, channel: string): Pass | Refusal {
-    const entered = this.#parking.enter(job, [channel]);
+  /** `wasRefused`: the delivery was put back before, here or at another gateway. */
+  enter(job: Job, channel: string, wasRefused: boolean): Pass | Refusal {
+    const entered = this.#parking.enter(job, [channel], { wasParked: wasRefused });
     if (!isRefusal(entered))
       return {
         ...entered,

@@ -107,7 +107,7 @@ class DeliverySender {
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
-    const pass = waitsForVendor(found) ? this.#gate.enter(job, found.route.channel) : undefined;
+    const pass = waitsForVendor(found) ? this.#gate.enter(job, found.route.channel, found.error?.code === "retry") : undefined;
     if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
     const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));

@@ -105,6 +105,7 @@ export function createWorkers(resources: Resources): Workers {
     log,
     signal: ended.signal,
     maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
+    onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
   const heartbeat = createHeartbeat({
     store,
@@ -206,6 +207,9 @@ export async function startWorkers(
   });
   cluster.on("cancel", (runIds) => {
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
+  });
+  cluster.on("answered", (values) => {
+    for (const value of values) parking.answered(...(JSON.parse(value) as [jobId: string, of: string]));
   });
   await restoreWaitingRuns(parking, { store, clock, context: snapshot() });
   void admission.run(ended.signal);

@@ -1,7 +1,6 @@
 import {
   DAY_WINDOW,
   HOUR_WINDOW,
-  isInLine,
   MICRO,
   noAmounts,
   RESOURCES,
@@ -13,29 +12,16 @@ import {
   type LoanRequest,
   type Ms,
   type Resource,
-  type RunRecord,
 } from "../store/types.ts";
+import type { Need } from "./need.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
 
-/** What is borrowed lasts for less time than others wait for a gateway that is gone. */
+/** What is borrowed lasts for less time than others wait for a gateway that is gone; counted from when it was asked for. */
 const SURE_MS = 5000;
 /** Borrowed ahead of need, at most. */
 const MAX_AHEAD = 1000;
 const ANY = 2 ** 50;
-
-/** What a run takes when it starts. */
-export interface Need extends Pick<Amounts, "starts" | "places"> {
-  /** Whether the run is among those that `Counted.inLine` counts. */
-  isInLine: boolean;
-}
-
-/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
-export const toNeed = (run: RunRecord): Need => ({
-  starts: run.attempts === 0 ? 1 : 0,
-  places: run.status === "running" ? 0 : 1,
-  isInLine: isInLine(run),
-});
 
 /** What an attempt has used, and whether its run is back in the queue. */
 interface Used {
@@ -65,6 +51,7 @@ export class BudgetAccount {
   #free = noAmounts();
   /** Taken by runs whose start is not on disk yet. */
   #pending = { starts: 0, places: 0 };
+  /** In monotonic time: when the last loan was asked for. */
   #borrowedAt: Ms = -Infinity;
   /** Starts since the last tick. */
   #recent = 0;
@@ -100,6 +87,11 @@ export class BudgetAccount {
     this.#free = noAmounts();
   }
 
+  /** What was borrowed long ago may be another gateway's by now: a process may have been suspended meanwhile. */
+  #expire(now: Ms): void {
+    if (this.#isShared && now - this.#borrowedAt > SURE_MS) this.giveBack();
+  }
+
   #hasFree(): boolean {
     return RESOURCES.some((name) => this.#free[name] > 0);
   }
@@ -115,7 +107,9 @@ export class BudgetAccount {
     return true;
   }
 
-  request(): LoanRequest {
+  /** What it asks of the store. `now` is monotonic time. */
+  request(now: Ms): LoanRequest {
+    this.#expire(now);
     const isBusy = this.needed > 0;
     const runs = this.short.size > 0 || !isBusy ? 0 : Math.min(this.#recent, MAX_AHEAD);
     const lacks = (name: Resource): number => Math.max(0, this.needed - this.#free[name]);
@@ -138,21 +132,22 @@ export class BudgetAccount {
     };
   }
 
-  borrow({ lent, hour, day, parked }: Loan, now: Ms): void {
+  /** Takes a loan. `askedAt`: when it was asked for, in monotonic time. */
+  borrow({ lent, hour, day, parked }: Loan, askedAt: Ms): void {
     for (const name of RESOURCES) this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
     this.#counted = { ...this.#counted, parked, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
     this.#since.parked -= this.#parkedBefore;
     this.#parkedBefore = 0;
-    this.#borrowedAt = now;
+    this.#borrowedAt = askedAt;
   }
 
   #hasDay(): boolean {
     return this.#limits.tokens !== undefined || this.#limits.micros !== undefined;
   }
 
-  /** What a run would lack. */
+  /** What a run would lack. `now` is monotonic time. */
   findMissing(need: Need, now: Ms): Resource[] {
-    if (this.#isShared && Math.abs(now - this.#borrowedAt) > SURE_MS) this.giveBack();
+    this.#expire(now);
     return RESOURCES.filter((name) => {
       const least = name === "starts" || name === "places" ? need[name] : 1;
       return this.#limits[name] !== undefined && this.#free[name] < least;

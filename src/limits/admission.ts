@@ -1,3 +1,4 @@
+import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import {
   type Counted,
@@ -10,11 +11,12 @@ import {
   type RunRecord,
   WAITING,
 } from "../store/types.ts";
-import { type BudgetAccount, type Need, toNeed } from "./account.ts";
+import type { BudgetAccount } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { findFull } from "./budgets.ts";
 import { fullFailure } from "./limit-text.ts";
 import { findMissing, Loans, type Missing } from "./loans.ts";
+import { type Need, toNeed } from "./need.ts";
 import { createNotices } from "./notices.ts";
 import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";
@@ -138,12 +140,12 @@ class LimitAdmission implements Admission {
       const parked = this.#park(run, budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
       if (parked) return parked;
     }
-    if (this.#take(run, accounts, need, now)) return undefined;
+    if (this.#take(run, accounts, need)) return undefined;
     return this.#startBorrowed(run, budgets, need);
   }
 
-  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need, now: Ms): boolean {
-    if (need.starts + need.places > 0 && findMissing(accounts, need, now)) return false;
+  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need): boolean {
+    if (need.starts + need.places > 0 && findMissing(accounts, need, readMonotonic(this.#deps.clock))) return false;
     for (const account of accounts) account.take(need);
     this.#active.set(run.id, { accounts, need, isStarted: false });
     return true;
@@ -153,11 +155,10 @@ class LimitAdmission implements Admission {
     const { clock } = this.#deps;
     const accounts = this.#loans.of(budgets);
     return this.#loans.borrow(accounts, () => {
-      const now = clock.now();
-      if (this.#take(run, accounts, need, now)) return undefined;
-      const missing = findMissing(accounts, need, now) ?? new Map<string, Set<Resource>>();
+      if (this.#take(run, accounts, need)) return undefined;
+      const missing = findMissing(accounts, need, readMonotonic(clock)) ?? new Map<string, Set<Resource>>();
       for (const account of accounts) for (const name of missing.get(account.scope) ?? []) account.short.add(name);
-      return this.#park(run, budgets, missing, now);
+      return this.#park(run, budgets, missing, clock.now());
     });
   }
 

@@ -1,6 +1,7 @@
-import type { Clock } from "../core/clock.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import { type Counted, type Loan, type Ms, type ParkedByLimit, type Resource, type UsageStore } from "../store/types.ts";
-import { BudgetAccount, type Need } from "./account.ts";
+import { BudgetAccount } from "./account.ts";
+import type { Need } from "./need.ts";
 import { decide } from "./policy.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
@@ -140,11 +141,13 @@ export class Loans {
     let left = accounts;
     for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
       if (tries > 0) await this.#clock.sleep(BUSY_MS * (1 + Math.random()));
-      const lent = await this.#usage.lend(left.map((account) => account.request()));
+      // Before it is sent: an answer may take long.
+      const askedAt = readMonotonic(this.#clock);
+      const lent = await this.#usage.lend(left.map((account) => account.request(askedAt)));
       const byScope = new Map(lent.map((loan) => [loan.scope, loan]));
       for (const account of left) {
         const loan = byScope.get(account.scope);
-        if (loan) account.borrow(loan, this.#clock.now());
+        if (loan) account.borrow(loan, askedAt);
       }
       loans.push(...lent);
       left = left.filter(({ scope }) => !byScope.has(scope));
@@ -153,7 +156,7 @@ export class Loans {
   }
 }
 
-/** What a run lacks in all its budgets, by scope; undefined if nothing. */
+/** What a run lacks in all its budgets, by scope; undefined if nothing. `now` is monotonic time. */
 export function findMissing(accounts: readonly BudgetAccount[], need: Need, now: number): Map<string, Set<Resource>> | undefined {
   const missing = new Map(accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]));
   return [...missing.values()].some(({ size }) => size > 0) ? missing : undefined;

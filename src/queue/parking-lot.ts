@@ -12,13 +12,15 @@ export interface ParkingLot {
   /**
    * Asks for permission for a job to call one of `candidates`, in their order. Refused as well while jobs that waited longer take
    * the room there is, unless the job `hasWaited` elsewhere: sent to the end of this line, it would lose its turn there, while those
-   * in this line wait for theirs there.
+   * in this line wait for theirs there. `wasParked`: the job has waited for a breaker, here or at another gateway.
    */
-  enter(job: Pick<Job, "id">, candidates: readonly string[], hasWaited?: boolean): Pass | Refusal;
+  enter(job: Pick<Job, "id">, candidates: readonly string[], waited?: { hasWaited?: boolean; wasParked?: boolean }): Pass | Refusal;
   /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
   park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
   /** The job does not wait any more. */
   arrived(jobId: string): void;
+  /** Another gateway took a job that may wait here, and had an answer for it: the next one is tested. */
+  answered(jobId: string, of: string): void;
   /** Whether a job waits here, and `from` when it is put back at the earliest, if that is later than now. */
   find(jobId: string): { from?: Ms } | undefined;
   /** The states of the breakers, and how many jobs wait for each here. */
@@ -40,6 +42,8 @@ interface Entry {
 export const LOOK_MS = 900_000;
 /** A job that was woken has room kept for so long; it may stand behind another job of its key. */
 const WOKEN_MS = 30_000;
+/** A timer may end a moment before its time. */
+const TIMER_MS = 10;
 /** After that the job is another gateway's, or gone, or behind a long turn of its key. */
 const FORGET_MS = 300_000;
 /** Jobs of one key that are woken together. */
@@ -63,6 +67,8 @@ export interface ParkingLotOptions {
   signal: AbortSignal;
   random?(): number;
   maxRetryAfterMs(): Ms;
+  /** Called when a job that waited at another gateway has had an answer here: that gateway waits for it. */
+  onAnswered?(jobId: string, of: string): void;
 }
 
 class Lot implements ParkingLot {
@@ -93,9 +99,14 @@ class Lot implements ParkingLot {
     });
   }
 
-  enter(job: Pick<Job, "id">, candidates: readonly string[], hasWaited = false): Pass | Refusal {
+  enter(
+    job: Pick<Job, "id">,
+    candidates: readonly string[],
+    { hasWaited = false, wasParked = false }: { hasWaited?: boolean; wasParked?: boolean } = {},
+  ): Pass | Refusal {
     const { clock } = this.#options;
     const now = readMonotonic(clock);
+    const isElsewhere = wasParked && !this.#entries.has(job.id);
     const isFirst = hasWaited || this.#entries.get(job.id)?.wokenAt !== undefined;
     let refusal: Refusal | undefined;
     for (const of of candidates) {
@@ -103,11 +114,28 @@ class Lot implements ParkingLot {
       const result = isCrowded ? { of, until: clock.now() + RETRY_MS } : this.breaker.enter(of, true);
       if (!isRefusal(result)) {
         this.arrived(job.id);
-        return result;
+        return isElsewhere ? this.#reporting(job.id, result) : result;
       }
       if (!refusal || result.until < refusal.until) refusal = result;
     }
     return refusal as Refusal;
+  }
+
+  /** The gateway that has woken a job starts no other until it knows what became of the first. */
+  #reporting(jobId: string, pass: Pass): Pass {
+    return {
+      ...pass,
+      leave: (outcome, retryAfterMs) => {
+        pass.leave(outcome, retryAfterMs);
+        if (outcome === "ok" || outcome === "answered") this.#options.onAnswered?.(jobId, pass.of);
+      },
+    };
+  }
+
+  answered(jobId: string, of: string): void {
+    this.arrived(jobId);
+    this.breaker.testNow(of);
+    this.#wakeNext(of);
   }
 
   park(job: WaitingJob, candidates: readonly string[], from = 0): void {
@@ -192,7 +220,7 @@ class Lot implements ParkingLot {
     const { clock, signal } = this.#options;
     const { until: tested = 0 } = this.breaker.states().find((state) => state.of === of) ?? {};
     const until = toMonotonic(tested, clock);
-    const at = Math.min(until > now ? until : now + WOKEN_MS, earliest);
+    const at = Math.min(until > now ? until : now + WOKEN_MS + TIMER_MS, earliest);
     const known = this.#timers.get(of);
     if (known !== undefined && known > now && known <= at) return;
     this.#timers.set(of, at);

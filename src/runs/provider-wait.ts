@@ -92,7 +92,8 @@ export async function openGate(model: ResolvedModel, { kind, run, deps, steps }:
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
   if (earlier) return waitBehind(earlier, first, kind, deps);
   const isReleased = run.status === "parked" && run.parked?.reason !== "provider";
-  const pass = parking.enter(job, candidates, isReleased);
+  const wasParked = run.parked?.reason === "provider" || (run.failures ?? 0) > 0;
+  const pass = parking.enter(job, candidates, { hasWaited: isReleased, wasParked });
   return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass, ready);
 }
 

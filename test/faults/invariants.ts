@@ -2,6 +2,7 @@
 import type { Answer, Ledgers, ModelCall, Send } from "./outside.ts";
 import type { Order } from "./plan.ts";
 import type { Outcome } from "./simulate.ts";
+import { sumStalls } from "./time.ts";
 
 type Check = (outcome: Outcome) => string[];
 
@@ -136,8 +137,8 @@ const paidOnce: Check = ({ outside: { ledgers } }) =>
   );
 
 /** When the queue has to be empty; what limits hold back has the hours that these take. */
-const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt }) => {
-  const limit = plan.healed + plan.drainMs;
+const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt, stalls }) => {
+  const limit = plan.healed + plan.drainMs + sumStalls(stalls);
   const late = plan.orders.flatMap((order) => {
     if (order.path === "tight" || order.poison || isHeldUp(plan, order)) return [];
     const last = ledgers.messages.find((message) => message.order === order.n)?.at ?? Infinity;

@@ -56,6 +56,9 @@ const DRAIN_MS = 30 * MINUTE;
 const pick = <T>(random: Random, list: readonly T[]): T => list[random.below(list.length)] as T;
 const between = (random: Random, low: number, high: number): number => Math.floor(low + random.next() * (high - low));
 
+/** The most gateways of a plan on PostgreSQL. */
+export const MOST_GATEWAYS = 3;
+
 type Make = (random: Random, from: number, plan: Pick<Plan, "gateways" | "store">) => Fault;
 
 const provider =
@@ -162,7 +165,7 @@ export function createPlan(seed: number, store: StoreKind, only?: string): Plan 
   const random = createRandom(seed * 7919 + (store === "sqlite" ? 1 : 2));
   const isVirtual = store === "sqlite";
   const spanMs = isVirtual ? between(random, 30 * SECOND, 15 * MINUTE) : 15 * SECOND;
-  const gateways = isVirtual ? 1 : between(random, 1, 4);
+  const gateways = isVirtual ? 1 : between(random, 1, MOST_GATEWAYS + 1);
   const orders = makeOrders(random, spanMs, isVirtual ? 30 : 24);
   const makes = isVirtual ? SQLITE_FAULTS : POSTGRES_FAULTS;
   const names = only?.split(",") ?? Object.keys(makes);

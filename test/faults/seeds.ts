@@ -26,7 +26,10 @@ export interface SeedOptions {
 }
 
 const SHOWN = 6;
-/** On PostgreSQL time is real, and most of it is waiting; more seeds would keep one thread so busy that gateways answer late. */
+/**
+ * On PostgreSQL time is real, and most of it is waiting; more seeds would keep one thread so busy that gateways answer late. There may
+ * be fewer, for lack of connections (`createPlaces`).
+ */
 const AT_ONCE = { sqlite: 1, postgres: 4 };
 
 export async function runSeeds({
@@ -41,15 +44,18 @@ export async function runSeeds({
 }: SeedOptions): Promise<Failure[]> {
   const failures: Failure[] = [];
   let next = from;
+  const postgres = store === "postgres" ? await import("./postgres.ts") : undefined;
+  const places = await postgres?.createPlaces();
   const work = async (): Promise<void> => {
     while (next < from + count && !(first && failures.length > 0)) {
       const seed = next++;
       const only = `${store === "sqlite" ? "" : ` --store ${store}`}${fault === undefined ? "" : ` --fault "${fault}"`}`;
       const replay = `node --conditions=rouse-source --disable-warning=ExperimentalWarning test/faults/run.ts${only} --seed ${seed}`;
-      onBegin?.(seed, replay);
       const plan = createPlan(seed, store, fault);
-      const database = store === "postgres" ? (await import("./postgres.ts")).createDatabase() : undefined;
-      const outcome = await simulate(plan, database);
+      await places?.take(plan.gateways);
+      onBegin?.(seed, replay);
+      const outcome = await simulate(plan, postgres?.createDatabase());
+      places?.giveBack(plan.gateways);
       onEnd?.(outcome);
       const problems = findProblems(outcome);
       if (problems.length === 0) continue;

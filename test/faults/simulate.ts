@@ -7,7 +7,7 @@ import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
 import { makeFolder, removeFolder } from "./folders.ts";
 import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } from "./outside.ts";
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
-import { installTime, RealTime, runAs, Time, type Incarnation, type Stall } from "./time.ts";
+import { installTime, RealTime, runAs, sumStalls, Time, type Incarnation, type Stall } from "./time.ts";
 
 /** What the operator sees of a run. */
 export interface RunView {
@@ -38,6 +38,8 @@ export interface Database {
   /** The URL for the next incarnation of this gateway: the one before has lost its connections, and gets none any more. */
   connect(gateway: number): Promise<string>;
   set(gateway: number, state: "open" | "cut" | "freeze" | "refuse" | "pause"): void;
+  /** Whether an error says that the database takes no more connections, which is none of the faults. */
+  isFull(error: string): boolean;
   close(): Promise<void>;
 }
 
@@ -54,6 +56,8 @@ const ENDED = new Set(["succeeded", "failed", "timed_out", "cancelled"]);
 const LOOK_MS = 20_000;
 /** Longer than any limit of a plan holds anything back. */
 const LIMITED_MS = 4 * 3_600_000;
+
+const FULL = "the database takes no more connections: run fewer programs that use it, or raise max_connections";
 
 class Simulation {
   readonly plan: Plan;
@@ -117,6 +121,7 @@ class Simulation {
       const { issues = [] } = error as { issues?: { transient?: boolean }[] };
       // A simulation that is wrong itself.
       if (issues.some(({ transient }) => !transient)) this.#broken = error;
+      if (this.#database?.isFull(String(error))) this.#broken = new Error(FULL, { cause: error });
       this.outside.note(`${name}: could not start: ${String(error)}`);
       this.#kill(index);
     }
@@ -261,12 +266,13 @@ class Simulation {
     const isLimited = plan.orders.some(({ path }) => path === "tight");
     const until = plan.healed + plan.drainMs + (isLimited && !this.#database ? LIMITED_MS : 0);
     let look: { runs: Map<string, RunView>; isDrained: boolean } | undefined;
-    while (time.now < until && !look?.isDrained) {
+    while (time.now < until + sumStalls(time.stalls) && !look?.isDrained) {
       await time.runUntil(time.now + (this.#database ? 1_000 : LOOK_MS));
       look = await time.drive(this.#look(), 30_000);
     }
     const { runs = new Map<string, RunView>(), isDrained } = look ?? {};
     const { outside, errors } = this;
+    if (errors.some((line) => this.#database?.isFull(line))) throw new Error(FULL);
     return { plan, outside, runs, drainedAt: isDrained ? time.now : undefined, endedAt: time.now, stalls: time.stalls, errors };
   }
 

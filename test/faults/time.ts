@@ -185,6 +185,9 @@ export interface Stall {
   ms: number;
 }
 
+/** The time of all stalls. */
+export const sumStalls = (stalls: readonly Stall[]): number => stalls.reduce((sum, { ms }) => sum + ms, 0);
+
 const TICK_MS = 20;
 
 /** The same with real time, for what no virtual clock reaches: sockets and the clock of a database. */

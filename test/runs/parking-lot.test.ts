@@ -1,26 +1,70 @@
 import { expect, it } from "vitest";
-import type { Store, Writes } from "../../src/store/types.ts";
+import type { CallOutcome } from "../../src/core/breaker.ts";
+import { ChannelGate } from "../../src/delivery/channel-gate.ts";
+import type { Job, Store, Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
 import { newParking } from "../parking.ts";
 
-it("wakes a run that waits behind one that was woken here, and waits at another gateway by now", async () => {
-  const clock = manualClock();
-  let woken: string[] = [];
+/** Writes that keep the ids of jobs which are woken. */
+function createWrites(): { commit: Store["commit"]; takeWoken(): string[] } {
+  const woken: string[] = [];
   const update = (_of: string, _kind: string, id: string): void => void woken.push(id);
   const commit: Store["commit"] = async (write) => {
     write({ update } as unknown as Writes);
     return true;
   };
+  return { commit, takeWoken: () => woken.splice(0) };
+}
+
+it("wakes a run that waits behind one that was woken here, and waits at another gateway by now", async () => {
+  const clock = manualClock();
+  const { commit, takeWoken } = createWrites();
   const parking = newParking({ commit }, clock);
   const park = (id: string): void => parking.park({ id, kind: "turn", key: "main/hook/one" }, ["local/big"]);
   park("first");
   await clock.advance(1);
-  expect(woken).toEqual(["first"]);
+  expect(takeWoken()).toEqual(["first"]);
   // Another gateway has taken the first one, and lets it wait once more: this one hears nothing of that.
   park("second");
   await clock.advance(29_000);
-  expect(woken).toEqual(["first"]);
-  woken = [];
+  expect(takeWoken()).toEqual([]);
   await clock.advance(31_000);
-  expect(woken).toEqual(["first", "second"]);
+  expect(takeWoken()).toEqual(["first", "second"]);
+});
+
+it("wakes the next run as soon as another gateway has had an answer for the one that was woken", async () => {
+  const clock = manualClock();
+  const { commit, takeWoken } = createWrites();
+  const parking = newParking({ commit }, clock);
+  parking.breaker.open("local/big", clock.now());
+  for (const id of ["first", "second", "third"]) parking.park({ id, kind: "turn", key: `main/hook/${id}` }, ["local/big"]);
+  await clock.advance(1);
+  expect(takeWoken()).toEqual(["first"]);
+  parking.answered("first", "local/big");
+  await clock.advance(1);
+  expect(takeWoken()).toEqual(["second"]);
+  // It comes back to this gateway, which has its own answer.
+  const pass = parking.enter({ id: "second" }, ["local/big"], { wasParked: true });
+  expect(pass).toMatchObject({ isProbe: true });
+  if ("leave" in pass) pass.leave("ok");
+  await clock.advance(1);
+  expect([takeWoken(), parking.states()]).toEqual([["third"], [expect.objectContaining({ state: "closed" })]]);
+});
+
+it("says of a run or a delivery that has waited elsewhere that it has had an answer here", () => {
+  const answered: string[][] = [];
+  const parking = newParking({ commit: async () => true }, manualClock(), (...of) => void answered.push(of));
+  const call = (id: string, wasParked: boolean, outcome: CallOutcome): void => {
+    const pass = parking.enter({ id }, ["local/big"], { wasParked });
+    if ("leave" in pass) pass.leave(outcome);
+  };
+  call("fresh", false, "ok");
+  call("waited", true, "ok");
+  call("refused", true, "away");
+  const pass = new ChannelGate(parking).enter({ id: "delivery" } as Job, "acme", true);
+  if ("leave" in pass) pass.leave("ok");
+  expect(answered).toEqual([
+    ["waited", "local/big"],
+    ["delivery", "acme"],
+  ]);
 });

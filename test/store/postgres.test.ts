@@ -385,6 +385,24 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
   });
 
+  it("are heard of every few seconds while what they tidy up waits for a lock", { timeout: 30_000 }, async () => {
+    const a = await open();
+    await a.queue.recover();
+    await plainly(async (client) => {
+      await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.marks FOR UPDATE`);
+      let longest = 0;
+      for (const end = Date.now() + 12_000; Date.now() < end; await until(() => false, 100)) {
+        const { rows } = await client.query<{ ms: number }>(
+          `SELECT (extract(epoch FROM clock_timestamp() - max(seen)) * 1000)::int AS ms FROM ${schema.name}.holders`,
+        );
+        longest = Math.max(longest, rows[0]?.ms ?? Infinity);
+      }
+      await client.query("COMMIT");
+      // They are heard of every 2.5 seconds; the lock lasts for longer than the 5 seconds for which a statement waits for it.
+      expect(longest).toBeLessThan(5000);
+    });
+  });
+
   it("look at no more jobs than they take, however many wait", async () => {
     const a = await open();
     for (let n = 0; n < 10; n++) {

@@ -1,11 +1,19 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createAdmission } from "../../src/limits/admission.ts";
 import { createBudgets } from "../../src/limits/budgets.ts";
 import { openStore } from "../../src/store/open.ts";
-import { noAmounts, type Amounts, type LoanRequest, type RunAction, type RunRecord, type StoreHandle } from "../../src/store/types.ts";
-import { event, runAction } from "../../src/testing/store/make.ts";
+import {
+  noAmounts,
+  type Amounts,
+  type Job,
+  type LoanRequest,
+  type RunAction,
+  type RunRecord,
+  type StoreHandle,
+} from "../../src/store/types.ts";
+import { event, job, runAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 
@@ -133,22 +141,66 @@ describePostgres("what gateways spend and collect together", () => {
     expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
   });
 
-  it("what a gateway has borrowed stays its own while its lease lasts, and is everybody's again after that", async () => {
-    const [a, b] = [await open(), await open()];
+  describe("a gateway that is silent for longer than a lease", () => {
     const all = { ...noAmounts(), places: 3 };
-    expect((await a.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
-    /** As if the gateway had been killed so long ago. */
-    const lendAfter = async (seconds: number): Promise<number | undefined> => {
+    const one = { ...noAmounts(), places: 1 };
+    const lend = async ({ usage }: StoreHandle, needed: Amounts): Promise<number | undefined> =>
+      (await usage.lend([ask({ places: 3 }, { needed })]))[0]?.lent.places;
+    /** As if a gateway had not been heard of for so long; its next sign of life undoes that. */
+    const silence = async ({ cluster }: StoreHandle, seconds: number): Promise<void> => {
       const text = `UPDATE ${schema.name}.holders SET seen = now() - interval '${seconds} seconds' WHERE gateway = $1`;
-      expect((await plainly((client) => client.query(text, [a.cluster.id]))).rowCount).toBe(1);
-      return (await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent.places;
+      expect((await plainly((client) => client.query(text, [cluster.id]))).rowCount).toBe(1);
     };
-    await b.usage.lend([ask({ places: 3 })]);
-    expect(await lendAfter(8)).toBe(0);
-    // A sign of life of the gateway may come between the two.
-    let lent: number | undefined = 0;
-    for (let n = 0; n < 5 && !lent; n++) lent = await lendAfter(11);
-    expect(lent).toBe(3);
+    const addJob = (handle: StoreHandle): Promise<boolean> =>
+      handle.store.commit((tx) => {
+        tx.add("run", run("run_1"));
+        tx.add("job", job("run_1"));
+      });
+    const start = (handle: StoreHandle, held: Job | undefined): Promise<boolean> =>
+      handle.store.commit((tx) => tx.update("run", "run_1", { status: "running", attempts: 1, startedAt: Date.now() }), held);
+
+    it("has what it has borrowed until its jobs are freed: a start that it commits late is within the limit", async () => {
+      const [a, b] = [await open(), await open()];
+      await addJob(a);
+      const [held] = await a.queue.fetch("turn", 1);
+      expect(await lend(a, one)).toBe(1);
+      await silence(a, 11);
+      expect(await lend(b, all)).toBe(2);
+      expect(await start(a, held)).toBe(true);
+      // One run is under way; what b had of the limit it has given back with this request.
+      expect(await lend(b, all)).toBe(2);
+    });
+
+    it("loses it with its jobs: what it starts late is refused then", { timeout: 60_000 }, async () => {
+      const [a, b] = [await open(), await open()];
+      await addJob(a);
+      const [held] = await a.queue.fetch("turn", 1);
+      expect(await lend(a, one)).toBe(1);
+      expect(await lend(b, noAmounts())).toBe(0);
+      // A gateway frees the jobs of others once it was connected for a lease itself.
+      let lent = 2;
+      for (let n = 0; n < 300 && lent < 3; n++) {
+        await silence(a, 11);
+        lent = (await lend(b, all)) ?? lent;
+        await new Promise((done) => setTimeout(done, 100));
+      }
+      expect(lent).toBe(3);
+      expect(await start(a, held)).toBe(false);
+    });
+
+    it("is heard of when it borrows, so that its jobs are freed only after it has used that, or given it back", async () => {
+      const [a, b] = [await open(), await open()];
+      expect(await lend(a, one)).toBe(1);
+      for (const seconds of [8, 11]) {
+        await silence(a, seconds);
+        await a.usage.lend([ask({ places: 3 }, { held: one })]);
+        const { rows } = await plainly((client) =>
+          client.query(`SELECT seen > now() - interval '1 second' AS heard FROM ${schema.name}.holders WHERE gateway = $1`, [a.cluster.id]),
+        );
+        expect(rows).toEqual([{ heard: true }]);
+      }
+      expect(await lend(b, all)).toBe(2);
+    });
   });
 
   it("a gateway spends what it has borrowed without asking, and its starts add up in one row of each counter and minute", async () => {
