@@ -20,6 +20,8 @@ const MANY_WEIGHT = 4;
 const BUSY_TIMEOUT: Ms = 5000;
 const FIRST_BUSY_DELAY: Ms = 1;
 const MAX_BUSY_DELAY: Ms = 25;
+/** Commits that are on their way to the disk at the same time: while one is, the next is written, and does not wait for it. */
+export const SYNCS_IN_FLIGHT = 2;
 
 export interface SqliteGroupCommit {
   /**
@@ -103,7 +105,7 @@ const toUnavailable = (error: unknown): RouseError =>
 
 interface Parts {
   sql: Statements;
-  /** Resolves when all that was committed before the call is on disk. */
+  /** Resolves when all that was committed before the call is on disk. Called again before an earlier call has ended. */
   sync(): Promise<void>;
   /** Hears of each commit: of one that `add` waits for when it is on disk. */
   onCommit(): void;
@@ -114,8 +116,8 @@ interface Parts {
 }
 
 /**
- * Group commit: all that is written during one turn of the event loop, while the next turns bring more and while the
- * group before is on its way to the disk, shares one transaction and one sync. A caller whose statements fail harms no
+ * Group commit: all that is written during one turn of the event loop, while the next turns bring more and while
+ * `SYNCS_IN_FLIGHT` groups are on their way to the disk, shares one transaction and one sync. A caller whose statements fail harms no
  * other; a commit that fails rejects all with `store_unavailable`, and nothing of it stays.
  */
 class GroupCommit implements SqliteGroupCommit {
@@ -123,8 +125,9 @@ class GroupCommit implements SqliteGroupCommit {
   #members: Member[] = [];
   readonly #derived: Member[] = [];
   #loop: Promise<void> | undefined;
-  #syncing: Promise<void> | undefined;
-  /** Members of the commit that is on its way to the disk. */
+  /** Commits on their way to the disk, oldest first. */
+  readonly #syncing = new Set<Promise<void>>();
+  /** Members of these commits. */
   #unsynced = 0;
   #held: Promise<unknown> | undefined;
   #broken: RouseError | undefined;
@@ -146,7 +149,7 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   async durable(): Promise<void> {
-    await this.#syncing;
+    await Promise.all(this.#syncing);
     if (this.#broken) throw this.#broken;
   }
 
@@ -165,7 +168,7 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   async drain(): Promise<void> {
-    while (this.#loop || this.#syncing || this.#held) await Promise.all([this.#loop, this.#syncing, this.#held]);
+    while (this.#loop || this.#syncing.size > 0 || this.#held) await Promise.all([this.#loop, this.#held, ...this.#syncing]);
   }
 
   #push<T>(queue: Member[], write: () => T, many: boolean): Promise<T> {
@@ -184,18 +187,22 @@ class GroupCommit implements SqliteGroupCommit {
     });
   }
 
+  get #canSync(): boolean {
+    return this.#syncing.size < SYNCS_IN_FLIGHT;
+  }
+
   #hasWork(): boolean {
-    return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && !this.#syncing));
+    return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && this.#canSync));
   }
 
   async #run(): Promise<void> {
-    // Callers that were answered just now come back within some turns: their writes go with those that waited for the disk.
+    // Callers that were answered just now come back within some turns: their writes go with those that wait already.
     for (let before = 0; this.#hasWork(); before = this.#members.length) {
       await nextTurn();
       if (this.#held) return;
-      const ready = this.#members.length > 0 && !this.#syncing && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
+      const ready = this.#members.length > 0 && this.#canSync && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
       if (ready) await this.#commitMembers();
-      else if (this.#derived.length > 0 && (this.#members.length === 0 || this.#syncing)) await this.#commitDerived();
+      else if (this.#derived.length > 0 && (this.#members.length === 0 || !this.#canSync)) await this.#commitDerived();
     }
   }
 
@@ -209,21 +216,26 @@ class GroupCommit implements SqliteGroupCommit {
     const group = this.#takeGroup();
     const settle = await this.#commit(group);
     if (!settle) return;
-    this.#unsynced = group.length;
-    this.#syncing = this.#parts
+    this.#unsynced += group.length;
+    const syncing = this.#parts
       .sync()
       .then(
-        () => {
-          for (const done of settle) done();
-          this.#parts.onCommit();
-        },
+        () => this.#settle(group, settle),
         (error: unknown) => this.#break(group, error),
       )
       .finally(() => {
-        this.#syncing = undefined;
-        this.#unsynced = 0;
+        this.#syncing.delete(syncing);
+        this.#unsynced -= group.length;
         this.#start();
       });
+    this.#syncing.add(syncing);
+  }
+
+  #settle(group: readonly Member[], settle: readonly (() => void)[]): void {
+    // A sync that failed may have lost what this one was to confirm.
+    if (this.#broken) return group.forEach(({ reject }) => reject(this.#broken));
+    for (const done of settle) done();
+    this.#parts.onCommit();
   }
 
   async #commitDerived(): Promise<void> {
@@ -265,9 +277,10 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   #break(group: readonly Member[], error: unknown): void {
-    this.#broken = toUnavailable(error);
+    const isFirst = this.#broken === undefined;
+    this.#broken ??= toUnavailable(error);
     for (const member of [...group, ...this.#members.splice(0), ...this.#derived.splice(0)]) member.reject(this.#broken);
-    this.#parts.onBroken(error);
+    if (isFirst) this.#parts.onBroken(error);
   }
 }
 
