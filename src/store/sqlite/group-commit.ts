@@ -20,8 +20,6 @@ const MANY_WEIGHT = 4;
 const BUSY_TIMEOUT: Ms = 5000;
 const FIRST_BUSY_DELAY: Ms = 1;
 const MAX_BUSY_DELAY: Ms = 25;
-/** Commits that are on their way to the disk at the same time: while one is, the next is written, and does not wait for it. */
-export const SYNCS_IN_FLIGHT = 2;
 
 export interface SqliteGroupCommit {
   /**
@@ -105,7 +103,7 @@ const toUnavailable = (error: unknown): RouseError =>
 
 interface Parts {
   sql: Statements;
-  /** Resolves when all that was committed before the call is on disk. Called again before an earlier call has ended. */
+  /** Resolves when all that was committed before the call is on disk. */
   sync(): Promise<void>;
   /** Hears of each commit: of one that `add` waits for when it is on disk. */
   onCommit(): void;
@@ -116,8 +114,8 @@ interface Parts {
 }
 
 /**
- * Group commit: all that is written during one turn of the event loop, while the next turns bring more and while
- * `SYNCS_IN_FLIGHT` groups are on their way to the disk, shares one transaction and one sync. A caller whose statements fail harms no
+ * Group commit: all that is written during one turn of the event loop, while the next turns bring more and while the
+ * group before is on its way to the disk, shares one transaction and one sync. A caller whose statements fail harms no
  * other; a commit that fails rejects all with `store_unavailable`, and nothing of it stays.
  */
 class GroupCommit implements SqliteGroupCommit {
@@ -125,9 +123,8 @@ class GroupCommit implements SqliteGroupCommit {
   #members: Member[] = [];
   readonly #derived: Member[] = [];
   #loop: Promise<void> | undefined;
-  /** Commits on their way to the disk, oldest first. */
-  readonly #syncing = new Set<Promise<void>>();
-  /** Members of these commits. */
+  #syncing: Promise<void> | undefined;
+  /** Members of the commit that is on its way to the disk. */
   #unsynced = 0;
   #held: Promise<unknown> | undefined;
   #broken: RouseError | undefined;
@@ -149,7 +146,7 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   async durable(): Promise<void> {
-    await Promise.all(this.#syncing);
+    await this.#syncing;
     if (this.#broken) throw this.#broken;
   }
 
@@ -168,7 +165,7 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   async drain(): Promise<void> {
-    while (this.#loop || this.#syncing.size > 0 || this.#held) await Promise.all([this.#loop, this.#held, ...this.#syncing]);
+    while (this.#loop || this.#syncing || this.#held) await Promise.all([this.#loop, this.#syncing, this.#held]);
   }
 
   #push<T>(queue: Member[], write: () => T, many: boolean): Promise<T> {
@@ -187,22 +184,18 @@ class GroupCommit implements SqliteGroupCommit {
     });
   }
 
-  get #canSync(): boolean {
-    return this.#syncing.size < SYNCS_IN_FLIGHT;
-  }
-
   #hasWork(): boolean {
-    return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && this.#canSync));
+    return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && !this.#syncing));
   }
 
   async #run(): Promise<void> {
-    // Callers that were answered just now come back within some turns: their writes go with those that wait already.
+    // Callers that were answered just now come back within some turns: their writes go with those that waited for the disk.
     for (let before = 0; this.#hasWork(); before = this.#members.length) {
       await nextTurn();
       if (this.#held) return;
-      const ready = this.#members.length > 0 && this.#canSync && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
+      const ready = this.#members.length > 0 && !this.#syncing && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
       if (ready) await this.#commitMembers();
-      else if (this.#derived.length > 0 && (this.#members.length === 0 || !this.#canSync)) await this.#commitDerived();
+      else if (this.#derived.length > 0 && (this.#members.length === 0 || this.#syncing)) await this.#commitDerived();
     }
   }
 
@@ -216,26 +209,21 @@ class GroupCommit implements SqliteGroupCommit {
     const group = this.#takeGroup();
     const settle = await this.#commit(group);
     if (!settle) return;
-    this.#unsynced += group.length;
-    const syncing = this.#parts
+    this.#unsynced = group.length;
+    this.#syncing = this.#parts
       .sync()
       .then(
-        () => this.#settle(group, settle),
+        () => {
+          for (const done of settle) done();
+          this.#parts.onCommit();
+        },
         (error: unknown) => this.#break(group, error),
       )
       .finally(() => {
-        this.#syncing.delete(syncing);
-        this.#unsynced -= group.length;
+        this.#syncing = undefined;
+        this.#unsynced = 0;
         this.#start();
       });
-    this.#syncing.add(syncing);
-  }
-
-  #settle(group: readonly Member[], settle: readonly (() => void)[]): void {
-    // A sync that failed may have lost what this one was to confirm.
-    if (this.#broken) return group.forEach(({ reject }) => reject(this.#broken));
-    for (const done of settle) done();
-    this.#parts.onCommit();
   }
 
   async #commitDerived(): Promise<void> {
@@ -277,10 +265,9 @@ class GroupCommit implements SqliteGroupCommit {
   }
 
   #break(group: readonly Member[], error: unknown): void {
-    const isFirst = this.#broken === undefined;
-    this.#broken ??= toUnavailable(error);
+    this.#broken = toUnavailable(error);
     for (const member of [...group, ...this.#members.splice(0), ...this.#derived.splice(0)]) member.reject(this.#broken);
-    if (isFirst) this.#parts.onBroken(error);
+    this.#parts.onBroken(error);
   }
 }
 

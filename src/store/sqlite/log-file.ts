@@ -1,6 +1,5 @@
 import { closeSync, fdatasync, openSync, read } from "node:fs";
 import { promisify } from "node:util";
-import { SYNCS_IN_FLIGHT } from "./group-commit.ts";
 
 const syncFile = (file: number): Promise<void> =>
   new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())));
@@ -25,23 +24,17 @@ async function readBytes(file: number, length: number, position: number): Promis
  * drops the locks that the process has on it, so it must be closed after the database.
  */
 export class LogFile {
-  /** The system reports a write that failed once to each open file: syncs at the same time must not share one. */
-  readonly #logs: number[];
-  readonly #free: number[];
+  readonly #log: number;
   readonly #database: number;
 
   constructor(file: string) {
-    this.#logs = Array.from({ length: SYNCS_IN_FLIGHT }, () => openSync(`${file}-wal`, "r+"));
-    this.#free = [...this.#logs];
+    this.#log = openSync(`${file}-wal`, "r+");
     this.#database = openSync(file, "r+");
   }
 
-  /** Resolves when all that was written to the log before the call is on disk. At most `SYNCS_IN_FLIGHT` calls at the same time. */
-  async sync(): Promise<void> {
-    const log = this.#free.shift();
-    if (log === undefined) throw new Error("too many syncs of the log at the same time");
-    await syncFile(log);
-    this.#free.push(log);
+  /** Resolves when all that was written to the log before the call is on disk. */
+  sync(): Promise<void> {
+    return syncFile(this.#log);
   }
 
   /** Resolves when all that a checkpoint copied before the call is on disk. */
@@ -51,16 +44,15 @@ export class LogFile {
 
   /** Whether the log has at least so many frames since it was restarted: only those have the salts of its header. */
   async reaches(frames: number): Promise<boolean> {
-    const [log = -1] = this.#logs;
-    const header = await readBytes(log, LOG_HEADER, 0);
+    const header = await readBytes(this.#log, LOG_HEADER, 0);
     if (!header) return false;
     const frame = LOG_HEADER + (frames - 1) * (FRAME_HEADER + header.readUInt32BE(PAGE_SIZE_AT));
-    const salts = await readBytes(log, SALTS, frame + FRAME_SALTS_AT);
+    const salts = await readBytes(this.#log, SALTS, frame + FRAME_SALTS_AT);
     return salts?.equals(header.subarray(LOG_SALTS_AT, LOG_SALTS_AT + SALTS)) ?? false;
   }
 
   close(): void {
-    for (const log of this.#logs) closeSync(log);
+    closeSync(this.#log);
     closeSync(this.#database);
   }
 }
