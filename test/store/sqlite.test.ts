@@ -386,6 +386,22 @@ describe("a flood of hooks", () => {
     await store.close();
   });
 
+  it("goes before the work of earlier hooks that is being taken up", async () => {
+    const { db, ran } = watched(path());
+    const { store } = createSqlite(db, createTestClock(), silent);
+    const accept = (): Promise<unknown> => store.accept(event({ actions: [runAction()] }));
+    const countRuns = (): number => ran.filter((sql) => sql.includes("INTO runs")).length;
+    await Promise.all(Array.from({ length: 2000 }, accept));
+    while (countRuns() === 0) await new Promise((resolve) => setImmediate(resolve));
+    const call = async (): Promise<void> => {
+      for (let n = 0; n < 100; n++) await accept();
+    };
+    await Promise.all(Array.from({ length: 16 }, call));
+    expect(countRuns()).toBeLessThan(1000);
+    expect(await store.counts()).toMatchObject({ "runs.queued": 3600 });
+    await store.close();
+  });
+
   it("is answered before work starts, where nobody waits for it", async () => {
     const { db, ran } = watched(path());
     const { store } = createSqlite(db, createTestClock(), silent);

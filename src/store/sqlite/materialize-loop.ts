@@ -143,7 +143,10 @@ interface Parts {
   log: Logger;
 }
 
-/** Decides when accepted events are taken up: accepting goes before starting, but never for long where workers wait. */
+/**
+ * Decides when accepted events are taken up: accepting goes before starting, but never for long where workers wait. Hooks that arrive
+ * while events are taken up go before the rest of them.
+ */
 export class MaterializeLoop {
   readonly #parts: Parts;
   #closed = false;
@@ -154,7 +157,7 @@ export class MaterializeLoop {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    if (parts.materializer.done < parts.materializer.given) this.noticed();
+    if (this.#backlog > 0) this.noticed();
   }
 
   /** To be called when an event with work is on disk. */
@@ -177,15 +180,27 @@ export class MaterializeLoop {
   async catchUp(): Promise<void> {
     const { materializer } = this.#parts;
     const target = materializer.given;
-    while (materializer.done < target && !this.#closed) {
-      this.#slice ??= this.#materializeSlice().finally(() => (this.#slice = undefined));
-      await this.#slice;
-    }
+    while (materializer.done < target && !this.#closed) await this.#nextSlice();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#slice?.catch(() => undefined);
+  }
+
+  /** Events that are still to be taken up. */
+  get #backlog(): number {
+    const { materializer } = this.#parts;
+    return materializer.given - materializer.done;
+  }
+
+  get #flooded(): boolean {
+    return performance.now() - this.#lastNoticed < QUIET_MS || this.#parts.group.waiting > 0;
+  }
+
+  async #nextSlice(): Promise<void> {
+    this.#slice ??= this.#materializeSlice().finally(() => (this.#slice = undefined));
+    await this.#slice;
   }
 
   async #materializeSlice(): Promise<void> {
@@ -212,15 +227,26 @@ export class MaterializeLoop {
 
   #look(): void {
     if (this.#closed) return;
-    const { group, signals, log } = this.#parts;
-    const now = performance.now();
-    const flood = now - this.#lastNoticed < QUIET_MS || group.waiting > 0;
-    if (flood && !(signals.listened && now - this.#plannedAt >= MAX_DELAY_MS)) return this.#plan();
-    this.#planned = false;
-    this.catchUp().catch((error: unknown) => {
+    const { signals, log } = this.#parts;
+    const isLate = signals.listened && performance.now() - this.#plannedAt >= MAX_DELAY_MS;
+    if (this.#flooded && !isLate) return this.#plan();
+    this.#takeUp().catch((error: unknown) => {
+      this.#planned = false;
       if (this.#closed) return;
       log.error({ err: safeError(error) }, "accepted events could not be queued yet; it is tried again");
       setTimeout(() => this.noticed(), RETRY_MS).unref();
     });
+  }
+
+  /** Takes up slice after slice, until nothing is left or hooks arrive again. */
+  async #takeUp(): Promise<void> {
+    while (this.#backlog > 0 && !this.#closed) {
+      await this.#nextSlice();
+      if (this.#flooded) break;
+    }
+    this.#planned = this.#backlog > 0 && !this.#closed;
+    if (!this.#planned) return;
+    this.#plannedAt = performance.now();
+    this.#plan();
   }
 }
