@@ -48,11 +48,12 @@ class MappingCompiler {
     this.#permissions = createPermissions(options.transformsDir, options.hooks.transformPermissions);
   }
 
-  #problem(source: MappingSource, field: string, problem: string | Pick<Issue, "message" | "detail" | "offset">): void {
+  #problem(source: MappingSource, field: string, problem: string | Pick<Issue, "message" | "detail" | "offset">): undefined {
     const at = source.options?.fields.includes(field) ? source.options.at : source.at;
     const { message, detail, offset }: Pick<Issue, "message" | "detail" | "offset"> =
       typeof problem === "string" ? { message: problem } : problem;
     this.issues.push({ path: `${at}.${field}`, message, ...(detail !== undefined && { detail }), ...(offset !== undefined && { offset }) });
+    return undefined;
   }
 
   #add(source: MappingSource, problems: readonly FieldProblem[]): void {
@@ -61,9 +62,7 @@ class MappingCompiler {
 
   #compileTemplate(source: MappingSource, field: string, text: string, options: TemplateOptions): Template | undefined {
     const compiled = compileTemplate(text, { ...options, field });
-    if (compiled.ok) return compiled.template;
-    this.#problem(source, field, compiled);
-    return undefined;
+    return compiled.ok ? compiled.template : this.#problem(source, field, compiled);
   }
 
   #template(source: MappingSource, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
@@ -202,9 +201,7 @@ class MappingCompiler {
       timeoutMs: hooks.transformTimeoutSeconds * 1000,
       pool,
     });
-    if (compiled.ok) return compiled.transform;
-    this.#problem(source, `transform.${compiled.field}`, compiled);
-    return undefined;
+    return compiled.ok ? compiled.transform : this.#problem(source, `transform.${compiled.field}`, compiled);
   }
 
   /** How the agent's own events are recognized; undefined if the operator has named no account and no marker. */

@@ -75,7 +75,7 @@ describe("rouse explain shows what came of an event:", () => {
       coalesce: { windowSeconds: 2 },
     });
     world = await createWorld({ dir: cli.dir, config: { hooks: { mappings: [mapping("orders")] } } });
-    const { eventId = "" } = (await world.post("/hooks/orders", { id: 1 })).body as { eventId: string };
+    const { eventId } = (await world.post("/hooks/orders", { id: 1 })).body as { eventId: string };
     expect((await explain(eventId)).runs).toMatchObject([{ run: { status: "collecting", combinedBy: null } }]);
     const hooks = { enabled: true, token: "t-0123456789-0123456789", mappings: [mapping("sales")] };
     world.write("rouse.json5", { gateway: { port: 0 }, hooks });

@@ -36,7 +36,7 @@ it.skipIf(NO_BROWSER)(
       await page.getByText("No request was rejected since the gateway started.").waitFor();
       await fetch(`${world.url}/hooks/wake`, { method: "POST" });
       await page.reload();
-      await page.getByRole("cell", { name: "wake" }).waitFor();
+      await page.getByRole("region", { name: "Refused requests" }).getByRole("cell", { name: "wake" }).waitFor();
       expect(await page.locator('script[src*="@vite/client"]').count()).toBe(1);
     } finally {
       child.kill();

@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 /** The gateway's processes, by a part of their command. */
-const list = (file: string): { pid: number }[] => listChildren(file, program.child.pid as number);
+const list = (file: string): { pid: number }[] => listChildren(file, program.child.pid);
 
 const TICKS_PER_SECOND = 100;
 /** User and system time of a process, in seconds. */

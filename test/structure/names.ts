@@ -48,7 +48,8 @@ const PAGE_FILE = /^console\/src\/pages\/[^/]+\/index\.tsx$/;
 const isInConsole = (path: string): boolean => path.startsWith("console/");
 
 /**
- * An exported name is declared in one file. Two plugins may use the same name: no file can import both. The console is a
+ * An exported name is declared in one file. Two plugins may use the same name: no file can import both. So may two pages of the
+ * console, which are parts of their own. The console is a
  * program of its own, in a browser. Every command that `src/cli/run.ts` loads has a `register`, and every page of the console
  * a `Page`.
  */
@@ -58,16 +59,18 @@ export function exportsDoNotCollide(files: readonly CodeFile[]): Finding[] {
   const places = files
     .filter(isProduct)
     .flatMap((file) =>
-      [...declaredExports(file)].map((name) => ({ file: file.path, name, plugin: /^plugins\/([^/]+)/.exec(file.path)?.[1] })),
+      [...declaredExports(file)].map((name) => ({
+        file: file.path,
+        name,
+        unit: /^(?:plugins|console\/src\/pages)\/[^/]+/.exec(file.path)?.[0],
+      })),
     )
     .filter(({ file, name }) => name !== "register" || !commands.has(file))
     .filter(({ file, name }) => name !== "Page" || !PAGE_FILE.test(file));
   const byName = Map.groupBy(places, ({ file, name }) => `${isInConsole(file)} ${name}`);
   return places
-    .filter(({ file, name, plugin }) =>
-      byName
-        .get(`${isInConsole(file)} ${name}`)
-        ?.some((other) => other.file !== file && (!plugin || !other.plugin || other.plugin === plugin)),
+    .filter(({ file, name, unit }) =>
+      byName.get(`${isInConsole(file)} ${name}`)?.some((other) => other.file !== file && (!unit || !other.unit || other.unit === unit)),
     )
     .map(({ file, name }) => ({ file, what: name }));
 }

@@ -121,7 +121,7 @@ export function Section(props: { title: string; actions?: ComponentChildren; chi
 /** Text in which the parts that came from outside are marked, also for those who do not see the colour. */
 export function OutsideText({ parts }: { parts: readonly { text: string; outside: boolean }[] }) {
   return (
-    <pre class="outside-text">
+    <pre class="outside-text" tabIndex={0}>
       {parts.map((part, index) =>
         part.outside ? (
           <mark key={index} title="from the sender">

@@ -1,13 +1,13 @@
 import type { ComponentChildren } from "preact";
 import type { Resource } from "../../resource.ts";
 import { href } from "../../router.ts";
-import { Section, Status as State, Time, type Tone } from "../../ui/basic.tsx";
+import { Section, Status, Time, type Tone } from "../../ui/basic.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
-import type { Status } from "./types.ts";
+import type { GatewayStatus } from "./types.ts";
 
 /** Says in one line how the gateway is. */
-function toHealth(status: Status): { word: string; tone: Tone; text: string } {
+function toHealth(status: GatewayStatus): { word: string; tone: Tone; text: string } {
   if (status.draining) return { word: "Stopping", tone: "warn", text: "it takes no further work" };
   if (status.reloadProblems.length > 0)
     return { word: "Running", tone: "bad", text: "with the config before the one on disk, which has problems" };
@@ -22,12 +22,12 @@ function toHealth(status: Status): { word: string; tone: Tone; text: string } {
     : { word: "Accepting, without workers", tone: "warn", text: "hooks are recorded, and no run starts" };
 }
 
-function Health({ status }: { status: Status }) {
+function Health({ status }: { status: GatewayStatus }) {
   const { word, tone, text } = toHealth(status);
   return (
     <div class="overview-health">
       <p>
-        <State word={word} tone={tone} /> <span>{text}</span>
+        <Status word={word} tone={tone} /> <span>{text}</span>
       </p>
       <p class="quiet">
         Version {status.version}, config {status.configFile ?? "none: the defaults"}, since <Time iso={status.startedAt} />
@@ -45,7 +45,7 @@ function Card({ name, value, tone, to }: { name: string; value: number; tone?: T
   );
 }
 
-function Cards({ status: { counts, waiting } }: { status: Status }) {
+function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
   const count = (name: string): number => counts[name] ?? 0;
   const approvals = count("approvals.open");
   const events = (outcome: string): string => href("events", "", { outcome });
@@ -70,7 +70,7 @@ function Cards({ status: { counts, waiting } }: { status: Status }) {
   );
 }
 
-function ConfigProblems({ problems }: { problems: Status["reloadProblems"] }): ComponentChildren {
+function ConfigProblems({ problems }: { problems: GatewayStatus["reloadProblems"] }): ComponentChildren {
   if (problems.length === 0) return null;
   return (
     <section class="overview-problems" aria-label="Problems of the config on disk">
@@ -87,7 +87,7 @@ function ConfigProblems({ problems }: { problems: Status["reloadProblems"] }): C
   );
 }
 
-function Breakers({ breakers }: Pick<Status, "breakers">) {
+function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
   const open = breakers.filter(({ state }) => state !== "closed");
   if (open.length === 0) return null;
   return (
@@ -95,7 +95,7 @@ function Breakers({ breakers }: Pick<Status, "breakers">) {
       <ul class="overview-list">
         {open.map(({ of, state, since, nextTest, waiting }) => (
           <li key={of}>
-            <State word={state} /> <a href={href("system", "gateway")}>{of}</a> away since <Time iso={since} />, tested next{" "}
+            <Status word={state} /> <a href={href("system", "gateway")}>{of}</a> away since <Time iso={since} />, tested next{" "}
             <Time iso={nextTest} />, {number(waiting)} waiting
           </li>
         ))}
@@ -105,7 +105,7 @@ function Breakers({ breakers }: Pick<Status, "breakers">) {
 }
 
 /** The health of the gateway in one line, the problems of its config, counts and breakers. */
-export function Summary({ status }: { status: Resource<{ status: Status }> }) {
+export function Summary({ status }: { status: Resource<{ status: GatewayStatus }> }) {
   return (
     <Loaded resource={status}>
       {({ status: now }) => (

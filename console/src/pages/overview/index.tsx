@@ -2,13 +2,13 @@ import { useResource } from "../../resource.ts";
 import { Doctor, Mappings, TopFailures } from "./found.tsx";
 import { Summary } from "./health.tsx";
 import { Hooks } from "./hooks.tsx";
-import type { Status } from "./types.ts";
+import type { GatewayStatus } from "./types.ts";
 import { Usage } from "./usage.tsx";
 import "./style.css";
 
 /** How the gateway does, and what needs a look: each part loads by itself and leads to where it is dealt with. */
 export function Page() {
-  const status = useResource<{ status: Status }>("/status", { live: true });
+  const status = useResource<{ status: GatewayStatus }>("/status", { live: true });
   return (
     <>
       <header class="page-head">

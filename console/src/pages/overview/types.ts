@@ -21,7 +21,7 @@ export interface BreakerView {
 }
 
 /** What `/status` says of the gateway. */
-export interface Status {
+export interface GatewayStatus {
   version: string;
   startedAt: string;
   workers: boolean;

@@ -1,12 +1,12 @@
-import { Section, Status as State, Time } from "../../ui/basic.tsx";
+import { Section, Status, Time } from "../../ui/basic.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import type { Status } from "../overview/types.ts";
+import type { GatewayStatus } from "../overview/types.ts";
 
 const toIso = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString());
 
-function Breakers({ breakers }: Pick<Status, "breakers">) {
+function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
   return (
     <Section title="Breakers">
       {breakers.length === 0 ? (
@@ -18,7 +18,7 @@ function Breakers({ breakers }: Pick<Status, "breakers">) {
           rowId={(row) => row.of}
           columns={[
             { head: "Model or channel", cell: (row) => row.of },
-            { head: "State", cell: (row) => <State word={row.state} /> },
+            { head: "State", cell: (row) => <Status word={row.state} /> },
             { head: "Away since", cell: (row) => <Time iso={row.since} /> },
             { head: "Next test", cell: (row) => <Time iso={row.nextTest} /> },
             { head: "Waiting", numeric: true, cell: (row) => number(row.waiting) },
@@ -34,7 +34,7 @@ function Breakers({ breakers }: Pick<Status, "breakers">) {
   );
 }
 
-function McpServers({ mcpServers }: Pick<Status, "mcpServers">) {
+function McpServers({ mcpServers }: Pick<GatewayStatus, "mcpServers">) {
   return (
     <Section title="MCP servers">
       {mcpServers.length === 0 ? (
@@ -46,7 +46,7 @@ function McpServers({ mcpServers }: Pick<Status, "mcpServers">) {
           rowId={(row) => row.name}
           columns={[
             { head: "Name", cell: (row) => row.name },
-            { head: "State", cell: (row) => <State word={row.state} /> },
+            { head: "State", cell: (row) => <Status word={row.state} /> },
             { head: "Tools", numeric: true, cell: (row) => number(row.tools) },
             { head: "Connected since", cell: (row) => <Time iso={toIso(row.since)} /> },
             { head: "Next try", cell: (row) => <Time iso={toIso(row.nextTryAt)} /> },
@@ -58,7 +58,7 @@ function McpServers({ mcpServers }: Pick<Status, "mcpServers">) {
   );
 }
 
-function Services({ services }: Pick<Status, "services">) {
+function Services({ services }: Pick<GatewayStatus, "services">) {
   return (
     <Section title="Services">
       {services.length === 0 ? (
@@ -70,7 +70,7 @@ function Services({ services }: Pick<Status, "services">) {
           rowId={(row) => row.id}
           columns={[
             { head: "Plugin", cell: (row) => row.id },
-            { head: "State", cell: (row) => <State word={row.ok ? "ok" : "failing"} /> },
+            { head: "State", cell: (row) => <Status word={row.ok ? "ok" : "failing"} /> },
             { head: "Since", cell: (row) => <Time iso={toIso(row.since)} /> },
             { head: "Reports", grow: true, cell: (row) => visibleText(row.message) },
           ]}
@@ -81,7 +81,7 @@ function Services({ services }: Pick<Status, "services">) {
 }
 
 /** What the gateway depends on: breakers, MCP servers, and services of plugins. */
-export function Away({ status }: { status: Status }) {
+export function Away({ status }: { status: GatewayStatus }) {
   return (
     <>
       <Breakers breakers={status.breakers} />

@@ -6,7 +6,7 @@ import { JsonTree } from "../../ui/json-tree.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
-import type { Status } from "../overview/types.ts";
+import type { GatewayStatus } from "../overview/types.ts";
 
 interface Version {
   id: string;
@@ -15,7 +15,7 @@ interface Version {
   file: string;
 }
 
-function Problems({ problems }: { problems: Status["reloadProblems"] }) {
+function Problems({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
   if (problems.length === 0) return <p class="good">✓ The config in use is the one on disk.</p>;
   return (
     <>
@@ -59,7 +59,7 @@ function Changes() {
 
 /** The config in use with its secrets masked, its problems, and a way to load it again. */
 export function Config() {
-  const status = useResource<{ status: Status }>("/status", { live: true });
+  const status = useResource<{ status: GatewayStatus }>("/status", { live: true });
   const config = useResource<{ config: unknown }>("/config");
   const [reload, busy] = useAction(
     async () => {

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
-import { Button, Facts, Section, Status as State, Time } from "../../ui/basic.tsx";
+import { Button, Facts, Section, Status, Time } from "../../ui/basic.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { bytes, number, plural } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
-import type { Status } from "../overview/types.ts";
+import type { GatewayStatus } from "../overview/types.ts";
 import { Away } from "./away.tsx";
 
 interface GatewayRow {
@@ -79,7 +79,7 @@ function Gateways() {
               columns={[
                 { head: "Host", cell: (row) => `${row.host ?? "unknown"}${row.self ? " (this one)" : ""}` },
                 { head: "Process", numeric: true, cell: (row) => row.pid ?? "–" },
-                { head: "State", cell: (row) => <State word={row.alive ? "connected" : "lost"} /> },
+                { head: "State", cell: (row) => <Status word={row.alive ? "connected" : "lost"} /> },
                 { head: "Version", cell: (row) => row.version ?? "–" },
                 { head: "Config", minor: true, cell: (row) => <code>{row.snapshot?.slice(0, 12) ?? "–"}</code> },
                 { head: "Workers", cell: (row) => (row.workers ? "yes" : "no") },
@@ -104,7 +104,7 @@ interface Backup {
   seconds: number;
 }
 
-function Store({ status }: { status: Status }) {
+function Store({ status }: { status: GatewayStatus }) {
   const [file, setFile] = useState("");
   const [start, busy] = useAction(async (target: string) => {
     const made = await ask<Backup>("/store/backup", { method: "POST", body: { file: target } });
@@ -149,7 +149,7 @@ function Store({ status }: { status: Status }) {
 
 /** The process, what it cannot reach, limits, the other gateways, and the store. */
 export function Gateway() {
-  const status = useResource<{ status: Status }>("/status", { live: true });
+  const status = useResource<{ status: GatewayStatus }>("/status", { live: true });
   return (
     <Loaded resource={status}>
       {({ status: now }) => (

@@ -5,7 +5,7 @@ import { Channels } from "./channels.tsx";
 import { Checks } from "./checks.tsx";
 import { Config } from "./config.tsx";
 import { Gateway } from "./gateway.tsx";
-import { Keys } from "./keys.tsx";
+import { ApiKeys } from "./keys.tsx";
 import { Mappings } from "./mappings.tsx";
 import "./style.css";
 
@@ -14,7 +14,7 @@ const PARTS = [
   { name: "agents", title: "Agents and plugins", Part: Agents },
   { name: "channels", title: "Channels", Part: Channels },
   { name: "mappings", title: "Mappings and paths", Part: Mappings },
-  { name: "keys", title: "Keys", Part: Keys },
+  { name: "keys", title: "Keys", Part: ApiKeys },
   { name: "doctor", title: "Doctor", Part: Checks },
   { name: "config", title: "Config", Part: Config },
 ] as const;

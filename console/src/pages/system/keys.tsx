@@ -146,7 +146,7 @@ function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void })
 }
 
 /** Keys of the platform API: list, create, revoke. */
-export function Keys() {
+export function ApiKeys() {
   const keys = useResource<{ keys: KeyRow[] }>("/keys");
   const [isOpen, setOpen] = useState(false);
   const [made, setMade] = useState<{ id: string; secret: string } | null>(null);
