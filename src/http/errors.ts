@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { clientAddress, createAddressList } from "../core/address.ts";
 import type { Logger } from "../core/log.ts";
 import type { Context } from "hono";
@@ -105,7 +106,13 @@ export function createRejections({ log, trustedProxies }: { log: Logger; trusted
       note(response.status, reasons.get(response), () => {
         const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
         const { method, url, headers } = request;
-        return { method, url, peer: incoming?.socket.remoteAddress, forwardedFor: headers.get("x-forwarded-for") ?? undefined };
+        // A request that was destroyed has no socket any more.
+        return {
+          method,
+          url,
+          peer: (incoming?.socket as Socket | null | undefined)?.remoteAddress,
+          forwardedFor: headers.get("x-forwarded-for") ?? undefined,
+        };
       });
       return response;
     },

@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { Hono, type MiddlewareHandler } from "hono";
 import { z } from "zod";
 import { found, given } from "../../admin/operation.ts";
@@ -57,6 +57,17 @@ const discardRefused: MiddlewareHandler<UploadEnv> = async (c, next) => {
   if (c.error && !(await discard(source))) c.res.headers.set("connection", "close");
 };
 
+/**
+ * The bytes of a body. What reads them may destroy this stream: if it destroyed the body itself, the message would lose
+ * its socket, and the rest of a refused upload could not be read.
+ */
+function detach(source: Readable): Readable {
+  const bytes = new PassThrough();
+  source.once("error", (error) => bytes.destroy(error));
+  source.once("close", () => source.readableEnded || bytes.destroy(new Error("the body was cut off")));
+  return source.pipe(bytes);
+}
+
 /** Takes the bytes of the body for a document. */
 async function upload(
   source: Readable,
@@ -66,7 +77,7 @@ async function upload(
 ) {
   const fields = given({ ...described, metadata: parseMetadata(pairs) });
   try {
-    const staged = await knowledge.stageUpload(source, snapshot().config.platform.knowledge.fileMb * 1e6);
+    const staged = await knowledge.stageUpload(detach(source), snapshot().config.platform.knowledge.fileMb * 1e6);
     return await knowledge.add({ ...fields, agentIds, ...staged });
   } catch (error) {
     if (error instanceof RouseError || source.readableEnded) throw error;

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { DocumentRecord } from "../../../../src/knowledge/types.ts";
 import { ask } from "../../api.ts";
 import { go, href, place } from "../../router.ts";
@@ -45,7 +45,15 @@ function Problem({ document: { error, status } }: { document: DocumentRecord }) 
   );
 }
 
-function Actions({ document, tenant, changed }: { document: DocumentRecord; tenant: string; changed(): void }) {
+interface ActionsProps {
+  document: DocumentRecord;
+  tenant: string;
+  changed(): void;
+  /** Called with true before the document is deleted, and with false if it could not be. */
+  deleting(isUnderWay: boolean): void;
+}
+
+function Actions({ document, tenant, changed, deleting }: ActionsProps) {
   const path = `/knowledge/documents/${encodeURIComponent(document.id)}`;
   const query = `?${new URLSearchParams({ tenant }).toString()}`;
   const [reindex, reindexing] = useAction(async () => {
@@ -56,7 +64,11 @@ function Actions({ document, tenant, changed }: { document: DocumentRecord; tena
   const [remove, removing] = useAction(async () => {
     const text = <p>The file and its {number(document.chunkCount)} passages are deleted. This cannot be undone.</p>;
     if (!(await confirmed(`Delete ${document.filename}?`, text, "Delete", true))) return;
-    await ask(`${path}${query}`, { method: "DELETE" });
+    deleting(true);
+    await ask(`${path}${query}`, { method: "DELETE" }).catch((error: unknown) => {
+      deleting(false);
+      throw error;
+    });
     toast(`Deleted ${document.filename}.`);
     changed();
     go(href("documents", "", place.peek().query));
@@ -103,7 +115,9 @@ const changed = (): void => {
 /** One document: its state, what may be done with it, and its passages. */
 export function Detail({ id, at, tenant }: { id: string; at: number | null; tenant: string }) {
   const path = `/knowledge/documents/${encodeURIComponent(id)}?${new URLSearchParams({ tenant }).toString()}`;
-  const resource = useResource<{ document: DocumentRecord }>(path, { live: true });
+  const [isDeleting, setDeleting] = useState(false);
+  // A document that is being deleted is not asked for any more: the answer would be that there is none.
+  const resource = useResource<{ document: DocumentRecord }>(isDeleting ? null : path, { live: true });
   const { data, reload } = resource;
   const works = data !== undefined && isUnderWay(data.document);
   useEffect(() => {
@@ -126,6 +140,7 @@ export function Detail({ id, at, tenant }: { id: string; at: number | null; tena
               reload();
               changed();
             }}
+            deleting={setDeleting}
           />
           <Problem document={document} />
           <DocumentFacts document={document} />

@@ -5,13 +5,16 @@ import { Button, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
+import { lazy } from "../../ui/lazy.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Failed, Skeleton } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { eventColumns, useEventRowHeight } from "./columns.tsx";
-import { Detail } from "./detail.tsx";
 import { OUTCOMES, PathAndMapping } from "./filters.tsx";
 import { useEventPages, type EventPages } from "./pages.ts";
+
+/** What explains an event is as long as the list, and is loaded when the first one is opened. */
+const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 
 const SINCE = [
   ["", "Any time"],

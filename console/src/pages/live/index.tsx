@@ -6,19 +6,25 @@ import { Button, Status } from "../../ui/basic.tsx";
 import { Select } from "../../ui/fields.tsx";
 import { number, plural } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
+import { lazy } from "../../ui/lazy.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { eventColumns, useEventRowHeight } from "../events/columns.tsx";
-import { Detail } from "../events/detail.tsx";
 import { OUTCOMES, PathAndMapping } from "../events/filters.tsx";
 import type { EventRow } from "../events/types.ts";
 import { useLiveEvents, type LiveEvents } from "./stream.ts";
+
+const Detail = lazy(async () => (await import("../events/detail.tsx")).Detail);
 
 const FILTERS = ["outcome", "path", "mapping"] as const;
 const TONES = { connecting: "quiet", live: "good", paused: "quiet", away: "warn" } as const;
 const WORDS = { connecting: "connecting", live: "live", paused: "paused", away: "not connected" } as const;
 const SAID_MS = 5000;
+const NOTHING_YET = {
+  connecting: "Connecting…",
+  away: "Live is not connected. It tries again by itself every second.",
+} as const;
 const HOOK = `curl -sS http://127.0.0.1:7420/hooks/agent -H "authorization: Bearer $ROUSE_HOOK_TOKEN" -H "content-type: application/json" -d '{"message":"Say hello"}'`;
 
 /** Says how many events came, every five seconds at most: each of them read aloud would be too much. */
@@ -96,8 +102,8 @@ export function Page() {
   const list =
     live.rows.length === 0 ? (
       <Empty {...(asked === "" ? { command: HOOK } : {})}>
-        {live.state === "connecting"
-          ? "Connecting…"
+        {live.state === "connecting" || live.state === "away"
+          ? NOTHING_YET[live.state]
           : asked === ""
             ? "Events show here as they come in. This line sends one:"
             : "No event with these filters yet. New ones show here as they come in."}

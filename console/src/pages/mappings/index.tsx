@@ -24,17 +24,20 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
   );
 }
 
+/** A draft. It may have been written a moment ago: the list that another page has shown may not have it yet. */
+function OneDraft({ name }: { name: string }) {
+  const mappings = useResource<Mappings>("/mappings", { live: true });
+  return <Loaded resource={mappings}>{(all) => <DraftPage name={name} mappings={all} reload={mappings.reload} />}</Loaded>;
+}
+
 /** Mappings in their order, and the workbench of one. */
+function AllMappings({ id }: { id: string }) {
+  const mappings = useResource<Mappings>("/mappings", { live: true });
+  return <Loaded resource={mappings}>{(all) => (id === "" ? <MappingList {...all} /> : <OneMapping id={id} mappings={all} />)}</Loaded>;
+}
+
+/** Mappings, one of them, or a draft. */
 export function Page() {
   const { id } = place.value;
-  const mappings = useResource<Mappings>("/mappings", { live: true });
-  return (
-    <Loaded resource={mappings}>
-      {(all) => {
-        if (id === "") return <MappingList {...all} />;
-        if (id.startsWith(DRAFT)) return <DraftPage name={id.slice(DRAFT.length)} mappings={all} reload={mappings.reload} />;
-        return <OneMapping id={id} mappings={all} />;
-      }}
-    </Loaded>
-  );
+  return id.startsWith(DRAFT) ? <OneDraft key={id} name={id.slice(DRAFT.length)} /> : <AllMappings id={id} />;
 }

@@ -8,11 +8,13 @@ import { filter, place } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
 import { elapsed, number, visibleText } from "../../ui/format.ts";
 import { Search, Select } from "../../ui/fields.tsx";
+import { lazy } from "../../ui/lazy.tsx";
 import { Empty } from "../../ui/states.tsx";
 import type { Column } from "../../ui/table.tsx";
-import { Detail } from "./detail.tsx";
 import { usd, WaitsFor } from "./words.tsx";
 import "./style.css";
+
+const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 
 const STATUSES = ["", ..."parked collecting queued running waiting succeeded failed timed_out cancelled".split(" ")];
 const AGES = [

@@ -1,0 +1,43 @@
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Failed, Skeleton } from "./states.tsx";
+
+const SIGN_OF_LOADING_MS = 150;
+const NOT_LOADED = {
+  code: "load",
+  message: "This part of the page could not be loaded. The gateway may have been updated: load the page again.",
+};
+
+/**
+ * A component that is loaded when it is first shown, so that the page around it appears without waiting for it. `load`
+ * imports its chunk.
+ */
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): (props: P) => JSX.Element | null {
+  let Loaded: ComponentType<P> | undefined;
+  return function Lazy(props) {
+    const [, setTurn] = useState(0);
+    const [sign, setSign] = useState<"none" | "loading" | "failed">("none");
+    useEffect(() => {
+      if (Loaded) return;
+      let isGone = false;
+      const timer = setTimeout(() => setSign("loading"), SIGN_OF_LOADING_MS);
+      load()
+        .then((component) => {
+          Loaded = component;
+          if (!isGone) setTurn((turn) => turn + 1);
+        })
+        .catch(() => {
+          if (!isGone) setSign("failed");
+        })
+        .finally(() => clearTimeout(timer));
+      return () => {
+        isGone = true;
+        clearTimeout(timer);
+      };
+    }, []);
+    if (Loaded) return <Loaded {...props} />;
+    // A browser does not ask a second time for a module that it could not load, unless the page is loaded again.
+    if (sign === "failed") return <Failed error={NOT_LOADED} retry={() => location.reload()} />;
+    return sign === "loading" ? <Skeleton lines={10} /> : null;
+  };
+}
