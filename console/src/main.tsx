@@ -1,4 +1,4 @@
-import "./design/tokens.css";
+import "./design/theme.css";
 import "./design/base.css";
 import "./design/components.css";
 import { render } from "preact";

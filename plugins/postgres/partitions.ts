@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { type Ms, type Retention, type Sql } from "#store-kit";
 import type { Db } from "./db.ts";
-import { isClash, isLocked } from "./errors.ts";
+import { isClash, isLocked, isMissingTable } from "./errors.ts";
 
 export type Divided = "events" | "steps" | "tool_calls";
 
@@ -111,11 +111,17 @@ async function dropPartition(db: Db, { parent, name }: Partition, now: Ms, upTo:
   }
 }
 
-/** The greatest number in these partitions. */
+/** The greatest number in these partitions. One that another gateway has dropped meanwhile is left out. */
 async function lastNumber(sql: Sql, partitions: readonly Partition[]): Promise<number> {
   let last = 0;
-  for (const { name } of partitions)
-    last = Math.max(last, (await sql.query<{ seq: number }>(`SELECT seq FROM ${name} ORDER BY seq DESC LIMIT 1`))[0]?.seq ?? 0);
+  for (const { name } of partitions) {
+    const read = sql.query<{ seq: number }>(`SELECT seq FROM ${name} ORDER BY seq DESC LIMIT 1`);
+    const rows = await read.catch((error: unknown) => {
+      if (isMissingTable(error)) return [];
+      throw error;
+    });
+    last = Math.max(last, rows[0]?.seq ?? 0);
+  }
   return last;
 }
 

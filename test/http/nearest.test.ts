@@ -32,13 +32,15 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 it("the nearest mapping is found without an expression that matching had no need of", async () => {
+  // The processes of other test files, which this worker ran before.
+  const before = listChildren("transform-worker").map(({ pid }) => pid);
   const off = await world.post("/hooks/off", { n: 1 });
   expect(off.body).toMatchObject({ outcome: "unmatched", nearest: { mapping: "off.loop", condition: "enabled" } });
   expect((await world.post("/hooks/each", { kind: "each", rows: [] })).status).toBe(204);
   const { body } = await world.admin("/admin/v1/events?limit=1");
   expect(body.events[0]).toMatchObject({ outcome: "skipped", nearest: { mapping: "each.other", condition: "match.payload.kind" } });
   // An expression that loops goes on in a process of its own.
-  expect(listChildren("transform-worker")).toEqual([]);
+  expect(listChildren("transform-worker").filter(({ pid }) => !before.includes(pid))).toEqual([]);
 });
 
 it("and with what expressions gave when they were matched", async () => {

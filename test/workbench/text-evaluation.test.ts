@@ -132,7 +132,7 @@ describe("an event that is kept as a test", () => {
     const change = { kind: "replace", mapping: "order", text: TEXT.replace("100", "10") };
     const { fixture } = (await post("/fixtures", { event, change })).body;
     expect(fixture.expect).toMatchObject({ outcome: "accepted", mapping: "order" });
-    expect(readdirSync(join(fixture.file, ".."))).toEqual(["order.json5"]);
+    expect(readdirSync(join(fixture.written, ".."))).toEqual(["order.json5"]);
     expect((await post("/changes/check", { change })).body.check.tests).toMatchObject({ passed: 1, failed: [] });
     expect((await post("/changes/check", { change: { ...change, text: TEXT } })).body.check.confirm).toEqual(["failing-tests"]);
     expect((await post("/fixtures", { event, name: "../../x" })).body.error.code).toBe("usage");
