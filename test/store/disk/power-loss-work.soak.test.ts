@@ -12,7 +12,7 @@ import { compileShim, describeWithCompiler } from "./shim.ts";
 const ROOT = resolve(import.meta.dirname, "../../..");
 const TOKEN = "power-work-token-0123456789";
 const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-const ORDERS = 260;
+const ORDERS = 360;
 const SENDERS = 12;
 /** Points of the run at which the power fails, besides those around each restart of the log. */
 const POINTS = 10;
