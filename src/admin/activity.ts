@@ -14,7 +14,11 @@ const MINUTE_MS = 60_000;
 /** The lengths of a bar, in minutes: those that people count in. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440] as const;
 
-const getStep = (span: Ms): Ms => (STEPS.find((minutes) => span / (minutes * MINUTE_MS) <= MAX_BARS) ?? 1440) * MINUTE_MS;
+/** The length of a bar for a span. `1h` is an hour also if it was read some milliseconds ago. */
+function getStep(span: Ms): Ms {
+  const minutes = Math.round(span / MINUTE_MS);
+  return (STEPS.find((step) => minutes / step <= MAX_BARS) ?? 1440) * MINUTE_MS;
+}
 
 /** What holds parked runs back, with how many wait for it and when the first may start. */
 function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
