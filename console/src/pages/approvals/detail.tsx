@@ -50,14 +50,22 @@ function DenyDialog({ onDeny, onClose }: { onDeny(note: string): void; onClose()
   );
 }
 
+const toKind = (verdict: Verdict): { kind?: "primary" | "danger" } =>
+  verdict === "done" ? {} : { kind: verdict === "approve" || verdict === "repeat" ? "primary" : "danger" };
+
+/** What was decided here, by approval and question: an answer that was under way meanwhile may still show the call as open. */
+const sent = new Set<string>();
+
 /** The buttons that decide, each with its key. */
 function Decide({ approval, decided }: { approval: ApprovalView; decided(): void }) {
   const [dialog, setDialog] = useState<"deny" | "always" | null>(null);
+  const question = `${approval.id} ${approval.verdicts.join()}`;
   const [send, busy] = useAction(
     async (verdict: Verdict, more: object = {}) => {
-      const question = QUESTIONS[verdict];
-      if (question && !(await confirmed(question.title, question.text, VERDICTS[verdict].label, true))) return;
+      const asked = QUESTIONS[verdict];
+      if (asked && !(await confirmed(asked.title, asked.text, VERDICTS[verdict].label, true))) return;
       await ask(`/approvals/${encodeURIComponent(approval.id)}`, { method: "POST", body: { verdict, ...more } });
+      sent.add(question);
       setDialog(null);
       toast(`${VERDICTS[verdict].done}: ${approval.tool}.`);
       decided();
@@ -70,19 +78,18 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
   );
   const choose = (verdict: Verdict): void => (verdict === "deny" ? setDialog("deny") : send(verdict));
   useKeys(
-    dialog === null && !busy ? Object.fromEntries(approval.verdicts.map((verdict) => [VERDICTS[verdict].key, () => choose(verdict)])) : {},
+    dialog === null && !busy && !sent.has(question)
+      ? Object.fromEntries(approval.verdicts.map((verdict) => [VERDICTS[verdict].key, () => choose(verdict)]))
+      : {},
   );
+  if (sent.has(question)) return null;
   return (
     <div class="actions approvals-decide">
       {approval.verdicts.map((verdict) => (
         <Button
           key={verdict}
           busy={busy}
-          {...(verdict === "approve" || verdict === "repeat"
-            ? { kind: "primary" as const }
-            : verdict === "done"
-              ? {}
-              : { kind: "danger" as const })}
+          {...toKind(verdict)}
           title={`${VERDICTS[verdict].label} (${VERDICTS[verdict].key})`}
           onClick={() => choose(verdict)}
         >
