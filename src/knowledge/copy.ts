@@ -11,7 +11,7 @@ import { prepareKnowledge } from "./db/schema.ts";
 import { Files } from "./shared/files.ts";
 import { SHARED_MIGRATIONS, MIGRATIONS_TABLE } from "./shared/schema.ts";
 import { chunkTokens } from "./shared/terms.ts";
-import { indexWords } from "./tokenize.ts";
+import { DocumentTokenizer, indexWords } from "./tokenize.ts";
 
 const seq = { order: "seq", numbered: "seq" };
 /** Documents that were being indexed in the source are queued again. */
@@ -19,15 +19,21 @@ const STATUS = "CASE WHEN status IN ('extracting', 'indexing') THEN 'queued' ELS
 const DOCUMENTS = sameTable(
   "knowledge_documents",
   "n:seq t:id t:tenant t:sha256 n:bytes t:filename t:title t:found_title t:metadata t:agents t:mime_type t:status t:error t:external_id " +
-    "n:version t:replaces n:generation n:building n:chunk_count n:page_count n:created n:indexed",
+    "n:version t:replaces n:generation n:building n:chunk_count n:page_count n:created n:indexed n:form",
   { ...seq, from: "documents" },
 );
+
+/** The document whose chunks were tokenized last. */
+let last: { document: unknown; tokenizer: DocumentTokenizer } | undefined;
 
 /** Tokenizes a chunk again, in the same way as when it was indexed: an index of SQLite does not keep the tokens. */
 function getTokens(row: Record<string, unknown>): { tokens: string; length: number } {
   const headings = JSON.parse(String(row["headings"])) as string[];
-  const words = indexWords(`${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`);
-  const { tokens, length } = chunkTokens(String(row["tenant"]), words);
+  const text = `${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`;
+  const document = `${String(row["doc"])} ${String(row["generation"])}`;
+  if (last?.document !== document) last = { document, tokenizer: new DocumentTokenizer() };
+  const form = row["form"] === 0 ? { words: indexWords(text), grams: [] } : last.tokenizer.toIndexForm(text);
+  const { tokens, length } = chunkTokens(String(row["tenant"]), form);
   return { tokens: `{${tokens.join(",")}}`, length };
 }
 
@@ -38,17 +44,18 @@ const TABLES: readonly CopiedTable[] = [
   {
     name: "knowledge_chunks",
     columns: [
-      ...toColumns("n:seq n:doc n:generation n:n n:words"),
+      ...toColumns("n:seq n:doc n:generation n:n n:gram_count n:words"),
       { name: "tokens", type: "text", write: "tokens::bigint[]", read: "tokens::text" },
     ],
-    select: `SELECT c.seq, c.doc, c.generation, p.n, p.text, p.headings, d.tenant, coalesce(d.title, d.found_title) AS title ${FROM_CHUNKS} ORDER BY c.seq`,
+    select: `SELECT c.seq, c.doc, c.generation, c.gram_count, p.n, p.text, p.headings, d.tenant, d.form, coalesce(d.title, d.found_title) AS title ${FROM_CHUNKS} ORDER BY c.seq`,
     count: `SELECT count(*) AS n ${FROM_CHUNKS}`,
     values(row) {
       const { tokens, length } = getTokens(row);
-      return [row["seq"], row["doc"], row["generation"], row["n"], length, tokens];
+      return [row["seq"], row["doc"], row["generation"], row["n"], row["gram_count"], length, tokens];
     },
     numbered: "seq",
   },
+  sameTable("knowledge_languages", "t:tenant t:language", { order: "tenant, language", from: "languages" }),
   sameTable("knowledge_passages", "n:seq t:text t:headings n:page n:start_at n:end_at", { order: "seq", from: "passages" }),
   sameTable("knowledge_vectors", "n:id n:seq t:model n:dimension b:vector", { order: "id", from: "vectors", numbered: "id" }),
 ];

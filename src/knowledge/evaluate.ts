@@ -10,7 +10,7 @@ import { getSqlSource } from "../store/open.ts";
 import type { StoreDriver } from "../store/types.ts";
 import { openDatabase, type Database } from "./db/client.ts";
 import { stageBytes } from "./upload-staging.ts";
-import { indexWords } from "./tokenize.ts";
+import { DocumentTokenizer } from "./tokenize.ts";
 
 export interface Evaluation {
   documents: number;
@@ -90,8 +90,9 @@ async function writeCorpus(corpus: string, out: string): Promise<{ owners: strin
   let waiting = "";
   for await (const { _id, title = "", text } of jsonLines(corpus)) {
     documents++;
+    const tokenizer = new DocumentTokenizer();
     for (const chunk of splitChunks([{ kind: "text", text }])) {
-      waiting += `${JSON.stringify({ ...chunk, words: indexWords(`${title}\n${chunk.text}`) })}\n`;
+      waiting += `${JSON.stringify({ ...chunk, ...tokenizer.toIndexForm(`${title}\n${chunk.text}`) })}\n`;
       owners.push(_id);
     }
     if (waiting.length < FLUSH) continue;

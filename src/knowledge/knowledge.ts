@@ -13,12 +13,15 @@ import { createExtractor } from "./extract/extractor.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { createJobs } from "./jobs.ts";
+import { readFileText } from "./read-file.ts";
 import { createClusterWorker } from "./cluster-worker.ts";
 import { stagingFolder, UPLOAD_PREFIX } from "./upload-staging.ts";
-import type { DocumentRecord, Embedder, Knowledge, SearchQuery } from "./types.ts";
+import type { DocumentRecord, Embedder, Knowledge, Passage, SearchQuery } from "./types.ts";
 
 const LIMIT = 8;
 const MAX_RESULTS = 1000;
+/** So many times the passages that are wanted are looked at if those of one document are limited. */
+const WIDER = 4;
 /** A question waits so long for its vector; then words alone answer it. */
 const QUERY_VECTOR_MS = 3_000;
 const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
@@ -74,13 +77,25 @@ function createSearch(reader: Database<"reader">, embed: Embedder | undefined, l
       return undefined;
     }
   };
-  return async ({ tenant, agentIds, text, limit = LIMIT }: SearchQuery) => {
+  return async ({ tenant, agentIds, text, limit = LIMIT, perDocument = Infinity }: SearchQuery) => {
     const most = Math.max(1, Math.min(MAX_RESULTS, limit));
+    const looked = Math.min(MAX_RESULTS, perDocument < most ? most * WIDER : most);
     if (text.trim() === "") return [];
     const vector = embed && (await embedQuery(text));
-    const query = { tenant, text, limit: most, ...(agentIds === undefined ? {} : { agentIds }) };
-    return reader.call("search", query, vector && { model: embed.model, vector });
+    const query = { tenant, text, limit: looked, ...(agentIds === undefined ? {} : { agentIds }) };
+    const found = await reader.call("search", query, vector && { model: embed.model, vector });
+    return limitByDocument(found, perDocument).slice(0, most);
   };
+}
+
+/** Keeps at most so many passages of each document. */
+function limitByDocument(passages: readonly Passage[], most: number): Passage[] {
+  const counts = new Map<string, number>();
+  return passages.filter(({ documentId }) => {
+    const count = (counts.get(documentId) ?? 0) + 1;
+    counts.set(documentId, count);
+    return count <= most;
+  });
 }
 
 /**
@@ -190,6 +205,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     search,
+    readFile: (file, signal) => readFileText(file, { extractor, config, tmp, signal }),
     // Each turn asks, and turns that begin together mostly ask the same.
     has: shareInTurn((scope) => reader.call("has", scope), JSON.stringify),
     formats: () => installedFormats(extractors()),

@@ -6,13 +6,15 @@ import { DatabaseSync } from "node:sqlite";
 import { lazy } from "../core/lazy.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
-import { stageFile, stagingFolder, UPLOAD_PREFIX, type StagedFile } from "./upload-staging.ts";
+import { stageBytes, stageFile, stagingFolder, UPLOAD_PREFIX, type StagedFile } from "./upload-staging.ts";
 import type { DocumentPage, Knowledge } from "./types.ts";
 
 /** The documents of a gateway, opened when something first needs them. */
 export interface LazyKnowledge extends Knowledge {
   /** Writes a stream into a file for `add`; see `stageFile`. */
   stageUpload(source: Readable, mostBytes: number): Promise<StagedFile>;
+  /** The same for bytes that are in memory already. */
+  stageBytes(bytes: Uint8Array, mostBytes: number): Promise<StagedFile>;
   /** Before anything is uploaded: deletes what a killed process left of uploads. */
   sweep(): Promise<void>;
 }
@@ -78,6 +80,7 @@ export function createLazyKnowledge(options: {
 
   return {
     stageUpload: (source, mostBytes) => stageFile(dir, source, mostBytes),
+    stageBytes: (bytes, mostBytes) => stageBytes(dir, bytes, mostBytes),
     async sweep() {
       const tmp = stagingFolder(dir);
       const names = await readdir(tmp).catch(() => []);
@@ -97,6 +100,7 @@ export function createLazyKnowledge(options: {
     remove: (...args) => ask((knowledge) => knowledge.remove(...args), false),
     reindex: (...args) => ask((knowledge) => knowledge.reindex(...args), undefined),
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
+    readFile: async (file, signal) => (await opened()).readFile(file, signal),
     search: (query) => ask((knowledge) => knowledge.search(query), []),
     has: async (scope) => !hasNone(scope.tenant) && ask((knowledge) => knowledge.has(scope), false),
     formats: () => installedFormats(extractors()),

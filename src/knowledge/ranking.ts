@@ -15,6 +15,26 @@ export function fuseRankings(rankings: readonly (readonly Ranked[])[]): Ranked[]
   return [...scores].map(([seq, score]) => ({ seq, score })).toSorted((a, b) => b.score - a.score || a.seq - b.seq);
 }
 
+/** A chunk in the ranking by words, and whether it is indexed by n-grams too. */
+export interface WordRanked extends Ranked {
+  hasGrams: boolean;
+}
+
+/**
+ * Fuses the rankings by words and by n-grams, best first: each score as a share of the best one of its ranking. Both are
+ * BM25 over the same text, so shares can be compared, and tell more than ranks. A chunk that has no n-grams counts with its
+ * share among the words in both: languages that have n-grams are not preferred to English.
+ */
+export function fuseGrams(words: readonly WordRanked[], grams: readonly Ranked[]): Ranked[] {
+  if (grams.length === 0) return words.map(({ seq, score }) => ({ seq, score }));
+  const bestWord = words[0]?.score || 1;
+  const bestGram = grams[0]?.score || 1;
+  const scores = new Map<number, number>();
+  for (const { seq, score, hasGrams } of words) scores.set(seq, ((hasGrams ? 1 : 2) * score) / bestWord);
+  for (const { seq, score } of grams) scores.set(seq, (scores.get(seq) ?? 0) + score / bestGram);
+  return [...scores].map(([seq, score]) => ({ seq, score })).toSorted((a, b) => b.score - a.score || a.seq - b.seq);
+}
+
 /** Vectors of one allocation. */
 const BLOCK = 4096;
 const LARGEST = 127;

@@ -120,6 +120,8 @@ export interface SearchQuery {
   text: string;
   /** Default 8, at most 1000. */
   limit?: number;
+  /** How many passages of one document, at most. Default: any number. */
+  perDocument?: number;
 }
 
 /** A chunk that was found. `text` comes from outside: it is data, never an instruction. */
@@ -163,6 +165,12 @@ export interface PassagePage {
   hasMore: boolean;
 }
 
+/** The text of a file, or why it cannot be read. */
+export type FileText = { ok: true; text: string } | { ok: false; error: DocumentError };
+
+/** A file to read, which is in `<dir>/tmp`: it is deleted, whatever becomes of it. */
+export type FileToRead = Pick<NewDocument, "file" | "sha256" | "filename">;
+
 /** Turns texts into vectors. Throws where the endpoint fails; `EmbeddingRefused` where it refuses this very input. */
 export interface Embedder {
   /** Stored with each vector: vectors of another model are never compared. */
@@ -199,6 +207,8 @@ export interface Knowledge {
   wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
   /** Best first. The scope is part of the query, never a filter afterwards. */
   search(query: SearchQuery): Promise<Passage[]>;
+  /** Reads a file that is no document, in a process of its own. */
+  readFile(file: FileToRead, signal: AbortSignal): Promise<FileText>;
   /** Whether a search could find anything at all. */
   has(scope: Pick<SearchQuery, "tenant" | "agentIds">): Promise<boolean>;
   /** What can be read, and which extractors are installed. */

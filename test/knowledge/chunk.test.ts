@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SEPARATOR, splitChunks, type TextBlock } from "../../src/knowledge/chunk.ts";
-import { countTokens, indexWords, queryTerms } from "../../src/knowledge/tokenize.ts";
+import { countTokens, indexWords, readQuestion } from "../../src/knowledge/tokenize.ts";
 
+const terms = (text: string) => readQuestion(text, { codes: ["en"], isOld: false }).terms;
 const text = (content: string, page?: number): TextBlock => ({ kind: "text", text: content, ...(page === undefined ? {} : { page }) });
 const heading = (content: string, level = 1): TextBlock => ({ kind: "heading", text: content, level });
 const row = (content: string, header?: string): TextBlock => ({ kind: "row", text: content, ...(header === undefined ? {} : { header }) });
@@ -112,9 +113,9 @@ describe("words", () => {
   });
 
   it("a question: different terms, without stop words where others are left", () => {
-    expect(queryTerms("What is the tide of the tide?").map((term) => term.text)).toEqual(["tide"]);
-    expect(queryTerms("What is this?").map((term) => term.text)).toEqual(["what", "is", "this"]);
-    expect(queryTerms("茶")).toEqual([{ text: "茶", prefix: true }]);
-    expect(queryTerms("word ".repeat(10) + Array.from({ length: 500 }, (_, index) => `w${index}`).join(" "))).toHaveLength(64);
+    expect(terms("What is the tide of the tide?").map((term) => term.text)).toEqual(["tide"]);
+    expect(terms("What is this?").map((term) => term.text)).toEqual(["what", "is", "this"]);
+    expect(terms("茶")).toEqual([{ text: "茶", prefix: true }]);
+    expect(terms("word ".repeat(10) + Array.from({ length: 500 }, (_, index) => `w${index}`).join(" "))).toHaveLength(64);
   });
 });

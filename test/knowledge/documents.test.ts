@@ -200,7 +200,7 @@ describeBoth((make) => {
       expect((await world.rows())["chunks"]).toBeGreaterThan(20);
       expect(await world.knowledge.remove("t", gone.id)).toBe(true);
       expect(await world.knowledge.remove("t", gone.id)).toBe(false);
-      expect(await world.rows()).toEqual({ documents: 1, chunks: 1, passages: 1, vectors: 0, words_docsize: 1 });
+      expect(await world.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1, vectors: 0, words_docsize: 1 });
       expect(await world.found("walrus")).toEqual([]);
       expect(await world.files()).toEqual([keep.sha256]);
     });
@@ -226,7 +226,7 @@ describeBoth((make) => {
       while ((await world.knowledge.get("t", document.id))?.status !== "indexing");
       await world.knowledge.remove("t", document.id);
       await world.index("Another one.");
-      expect(await world.rows()).toEqual({ documents: 1, chunks: 1, passages: 1, vectors: 0, words_docsize: 1 });
+      expect(await world.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1, vectors: 0, words_docsize: 1 });
       expect(await world.files()).not.toContain(document.sha256);
     });
   });

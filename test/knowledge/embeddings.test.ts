@@ -147,7 +147,7 @@ describeBoth((make) => {
     await until(async () => (await embedded(id)) === 1);
     expect((await world.rows())["vectors"]).toBe(1);
     await world.knowledge.remove("t", id);
-    expect(await world.rows()).toEqual({ documents: 0, chunks: 0, passages: 0, vectors: 0, words_docsize: 0 });
+    expect(await world.rows()).toEqual({ documents: 0, chunks: 0, passages: 0, vectors: 0, words_docsize: 0, grams_docsize: 0 });
   });
 });
 

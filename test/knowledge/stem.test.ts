@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { toStem, indexWords } from "../../src/knowledge/tokenize.ts";
+import { toStem } from "../../src/knowledge/stem.ts";
+import { indexWords } from "../../src/knowledge/tokenize.ts";
 import { FIXTURES } from "./world.ts";
 
 const ENDINGS = (

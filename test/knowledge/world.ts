@@ -36,6 +36,8 @@ export interface KnowledgeWorld {
   files(): Promise<string[]>;
   /** Takes a file away behind the program's back. */
   loseFile(sha256: string): Promise<void>;
+  /** Executes a statement in the schema of a PostgreSQL world. */
+  execute(sql: string, values: unknown[]): Promise<void>;
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -48,7 +50,7 @@ export interface WorldOptions {
   start?: boolean;
 }
 
-const TABLES = ["documents", "chunks", "passages", "vectors", "words_docsize"];
+const TABLES = ["documents", "chunks", "passages", "vectors", "words_docsize", "grams_docsize"];
 
 /** What a test looks at of a database in a file. */
 const sqliteSide = (dir: string) => ({
@@ -61,6 +63,7 @@ const sqliteSide = (dir: string) => ({
   },
   files: () => readdir(join(dir, "knowledge")),
   loseFile: (sha256: string) => rm(join(dir, "knowledge", sha256)),
+  execute: () => Promise.reject(new Error("not in PostgreSQL")),
   drop: () => Promise.resolve(),
 });
 
@@ -73,7 +76,7 @@ const postgresSide = ({ name, drop }: Schema) => ({
         return rows[0]?.n ?? -1;
       };
       const counts: Record<string, number> = {};
-      for (const table of TABLES) counts[table] = await count(table === "words_docsize" ? "chunks" : table);
+      for (const table of TABLES) counts[table] = await count(table.endsWith("_docsize") ? "chunks" : table);
       return counts;
     }),
   files: () =>
@@ -87,6 +90,11 @@ const postgresSide = ({ name, drop }: Schema) => ({
     plainly(async (client) => {
       for (const table of ["files", "file_parts"])
         await client.query(`DELETE FROM "${name}".knowledge_${table} WHERE sha256 = $1`, [sha256]);
+    }),
+  execute: (sql: string, values: unknown[]) =>
+    plainly(async (client) => {
+      await client.query(`SET search_path TO "${name}"`);
+      await client.query(sql, values);
     }),
   drop,
 });

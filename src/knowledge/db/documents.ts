@@ -135,6 +135,7 @@ export class Documents {
     const which = `SELECT seq FROM chunks WHERE doc = ? AND ${condition}`;
     for (const table of ["passages", "vectors"]) this.#sql.run(`DELETE FROM ${table} WHERE seq IN (${which})`, doc);
     this.#sql.run(`DELETE FROM words WHERE rowid IN (${which})`, doc);
+    this.#sql.run(`DELETE FROM grams WHERE rowid IN (${which} AND gram_count > 0)`, doc);
     this.#sql.run(`DELETE FROM chunks WHERE doc = ? AND ${condition}`, doc);
   }
 

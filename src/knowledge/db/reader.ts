@@ -1,8 +1,9 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Statements } from "../../store/sqlite/statements.ts";
-import { fuseRankings, type Ranked } from "../ranking.ts";
-import { queryTerms, type Term } from "../tokenize.ts";
+import { fuseGrams, fuseRankings, type Ranked } from "../ranking.ts";
+import { readQuestion, type IndexLanguages, type Term } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
+import { rankByGrams } from "./grams.ts";
 import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type ReaderCalls, type SearchScope, type WordsQuery } from "./protocol.ts";
 import { toPassage, toPassagePage, type PassageRow, agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
 import { Vectors } from "./vectors.ts";
@@ -31,18 +32,29 @@ export function createReader(sql: Statements): ReaderCalls {
     return sql.get<{ n: number }>(text, seq, model)?.n ?? 0;
   };
 
-  const rank = (query: WordsQuery): Ranked[] => {
-    const terms = queryTerms(query.text);
-    if (terms.length === 0) return [];
+  const getLanguages = (tenant: string): IndexLanguages => ({
+    codes: sql.all<{ language: string }>("SELECT language FROM languages WHERE tenant = ?", tenant).map(({ language }) => language),
+    isOld: sql.get("SELECT 1 FROM documents WHERE tenant = ? AND form = 0 AND generation > 0 LIMIT 1", tenant) !== undefined,
+  });
+
+  const rankByWords = (query: WordsQuery, terms: readonly Term[]): (Ranked & { grams: number })[] => {
     const { condition, values } = visible(query);
-    return sql.all<Ranked>(
-      `SELECT c.seq AS seq, -words.rank AS score FROM words JOIN chunks c ON c.seq = words.rowid
+    return sql.all(
+      `SELECT c.seq AS seq, -words.rank AS score, c.gram_count AS grams FROM words JOIN chunks c ON c.seq = words.rowid
       JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
       WHERE ${condition} AND words MATCH ? ORDER BY words.rank LIMIT ?`,
       ...values,
       renderMatch(terms),
       query.limit,
     );
+  };
+
+  const rank = (query: WordsQuery): Ranked[] => {
+    const { terms, grams } = readQuestion(query.text, getLanguages(query.tenant));
+    if (terms.length === 0) return [];
+    const deep = grams.length === 0 ? query : { ...query, limit: Math.max(MAX_FUSED, query.limit) };
+    const words = rankByWords(deep, terms).map(({ seq, score, grams: count }) => ({ seq, score, hasGrams: count > 0 }));
+    return fuseGrams(words, rankByGrams(sql, deep.tenant, grams, visible(deep), deep.limit)).slice(0, query.limit);
   };
 
   const nearest = (scope: SearchScope, model: string, vector: Float32Array): Ranked[] => {

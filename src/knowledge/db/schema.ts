@@ -32,6 +32,15 @@ export const KNOWLEDGE_MIGRATIONS: readonly string[] = [
   CREATE TABLE vectors (
     id INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL UNIQUE, model TEXT NOT NULL, dimension INTEGER NOT NULL, vector BLOB);
   `,
+  // `form`: the INDEX_FORM of what can be found of a document. `chunks.gram_count`: how many n-grams of a chunk are in `grams`
+  // (see `grams.ts`), 0 if it is not there. `languages`: those of the documents of a tenant, also of deleted ones.
+  `
+  ALTER TABLE documents ADD COLUMN form INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX documents_old ON documents(tenant) WHERE form = 0 AND generation > 0;
+  ALTER TABLE chunks ADD COLUMN gram_count INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE languages (tenant TEXT NOT NULL, language TEXT NOT NULL, PRIMARY KEY (tenant, language)) WITHOUT ROWID;
+  CREATE VIRTUAL TABLE grams USING fts5(body, content='', contentless_delete=1, detail=none, tokenize=ascii);
+  `,
 ];
 
 /**

@@ -1,5 +1,7 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
 import type { ChunkLine } from "../extract/extractor.ts";
+import { INDEX_FORM } from "../tokenize.ts";
+import { toGramBody } from "./grams.ts";
 import { CHUNKS_A_PART, readChunkLines } from "./lines.ts";
 import { Documents } from "./documents.ts";
 import type { IndexedPart, IndexPart, IndexJob, WriterCalls } from "./protocol.ts";
@@ -17,10 +19,10 @@ class Indexer {
     this.#next = (sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM chunks")?.seq ?? 0) + 1;
   }
 
-  #insert(doc: number, generation: number, n: number, line: string): void {
+  #insert({ seq: doc, tenant }: DocumentRow, generation: number, n: number, line: string): void {
     const chunk = JSON.parse(line) as ChunkLine;
     const seq = this.#next++;
-    this.#sql.run("INSERT INTO chunks (seq, doc, generation) VALUES (?, ?, ?)", seq, doc, generation);
+    this.#sql.run("INSERT INTO chunks (seq, doc, generation, gram_count) VALUES (?, ?, ?, ?)", seq, doc, generation, chunk.grams.length);
     this.#sql.run(
       "INSERT INTO passages (seq, n, text, headings, page, start_at, end_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
       seq,
@@ -32,13 +34,16 @@ class Indexer {
       chunk.end,
     );
     this.#sql.run("INSERT INTO words (rowid, body) VALUES (?, ?)", seq, chunk.words);
+    if (chunk.grams.length > 0) this.#sql.run("INSERT INTO grams (rowid, body) VALUES (?, ?)", seq, toGramBody(tenant, chunk.grams));
+    for (const language of chunk.languages)
+      this.#sql.run("INSERT OR IGNORE INTO languages (tenant, language) VALUES (?, ?)", tenant, language);
   }
 
   part({ id, generation, file, offset, first, done, now }: IndexPart): IndexedPart {
     const row = this.#documents.byId(id);
     if (!row || row.building !== generation || (row.status !== "extracting" && row.status !== "indexing")) return { state: "stale" };
     const read = readChunkLines(file, offset, CHUNKS_A_PART);
-    for (const [index, line] of read.lines.entries()) this.#insert(row.seq, generation, first + index, line);
+    for (const [index, line] of read.lines.entries()) this.#insert(row, generation, first + index, line);
     if (read.rest && first + read.lines.length < done.chunks) {
       if (row.status !== "indexing") this.#sql.run("UPDATE documents SET status = 'indexing' WHERE seq = ?", row.seq);
       return { state: "more", offset: read.offset, next: first + read.lines.length };
@@ -50,7 +55,7 @@ class Indexer {
   #makeVisible(row: DocumentRow, generation: number, done: IndexPart["done"], now: number): string[] {
     this.#sql.run(
       `UPDATE documents SET status = 'ready', error = NULL, replaces = NULL, generation = ?, mime_type = ?, found_title = ?, page_count = ?,
-        chunk_count = ?, indexed = ? WHERE seq = ?`,
+        chunk_count = ?, indexed = ?, form = ${INDEX_FORM} WHERE seq = ?`,
       generation,
       done.mimeType,
       done.title,

@@ -3,10 +3,11 @@
  * a file. A document that takes all memory or never ends costs this process only.
  */
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
-import { splitChunks, type TextBlock } from "../chunk.ts";
-import { indexWords } from "../tokenize.ts";
+import { SEPARATOR, splitChunks, type TextBlock } from "../chunk.ts";
+import { cutText } from "../../core/text.ts";
+import { DocumentTokenizer } from "../tokenize.ts";
 import type { ChunkLine, ExtractCall, ExtractReply } from "./extractor.ts";
 import { ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";
@@ -41,11 +42,12 @@ function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): 
   const out = openSync(file, "w", 0o600);
   let count = 0;
   let waiting = "";
+  const tokenizer = new DocumentTokenizer();
   try {
     for (const chunk of splitChunks(blocks)) {
-      const words = indexWords(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
-      if (words === "") continue;
-      const line: ChunkLine = { ...chunk, words };
+      const form = tokenizer.toIndexForm(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
+      if (form.words === "") continue;
+      const line: ChunkLine = { ...chunk, ...form };
       waiting += `${JSON.stringify(line)}\n`;
       count++;
       if (waiting.length < FLUSH) continue;
@@ -56,6 +58,21 @@ function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): 
   } finally {
     closeSync(out);
   }
+  return count;
+}
+
+/** Writes the text of the blocks, at most `most` UTF-16 units and a note; returns how many blocks. */
+function writeText(file: string, blocks: Iterable<TextBlock>, most: number): number {
+  let text = "";
+  let count = 0;
+  for (const block of blocks) {
+    if (block.text.trim() === "") continue;
+    text += `${count === 0 ? "" : block.kind === "row" ? "\n" : SEPARATOR}${block.text}`;
+    count++;
+    if (text.length > most) break;
+  }
+  const cut = cutText(text, most);
+  writeFileSync(file, cut.cut > 0 ? `${cut.text}[cut: the text has more than ${most} characters]` : text, { mode: 0o600 });
   return count;
 }
 
@@ -72,7 +89,10 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
     if (createHash("sha256").update(bytes).digest("hex") !== sha256)
       throw new ExtractionError("broken_document", "the file on disk is not the one that was uploaded; upload it again");
     const { mimeType, title, pages, blocks } = await readDocument({ bytes, filename, limits, progress }, plugins);
-    const chunks = writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "");
+    const chunks =
+      call.plainChars === undefined
+        ? writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "")
+        : writeText(out, blocks, call.plainChars);
     if (chunks === 0) throw new ExtractionError("no_text_found", "no text was found; a scanned document needs text recognition first");
     return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks };
   } catch (error) {

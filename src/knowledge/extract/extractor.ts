@@ -3,13 +3,12 @@ import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Chunk } from "../chunk.ts";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
+import type { IndexForm } from "../tokenize.ts";
 import type { DocumentError } from "../types.ts";
 import type { ExtractLimits } from "./types.ts";
 
-/** A line of the file that a child writes: a chunk and the words under which it is found. */
-export interface ChunkLine extends Chunk {
-  words: string;
-}
+/** A line of the file that a child writes: a chunk and what it is found by. */
+export type ChunkLine = Chunk & IndexForm;
 
 export interface ExtractCall {
   id: number;
@@ -20,6 +19,8 @@ export interface ExtractCall {
   title: string | null;
   out: string;
   limits: ExtractLimits;
+  /** Writes the document's text and no chunks, up to so many UTF-16 units; what is longer is cut with a note. */
+  plainChars?: number;
   /** What plugins read. */
   plugins: readonly PluginExtractor[];
 }

@@ -4,6 +4,7 @@ import type { IndexedPart, IndexPart } from "../db/protocol.ts";
 import type { ChunkLine } from "../extract/extractor.ts";
 import { addSize, DOCUMENT_COLUMNS, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
 import type { Files } from "./files.ts";
+import { INDEX_FORM } from "../tokenize.ts";
 import { chunkTokens } from "./terms.ts";
 
 const isUnderWork = (row: Pick<SharedRow, "building" | "status">, generation: number): boolean =>
@@ -18,11 +19,11 @@ export async function lockIndexing(sql: Sql, { id, generation }: { id: string; g
 /** The tokens of all chunks come in one list; each says where in it its own begin and end. */
 const INSERT = `
   WITH given AS (
-    SELECT * FROM unnest($4::int[], $5::int[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::int[], $12::int[])
-      AS g (n, words, tokens_at, tokens_end, text, headings, page, start_at, end_at)),
+    SELECT * FROM unnest($4::int[], $5::int[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::int[], $12::int[], $13::int[])
+      AS g (n, words, tokens_at, tokens_end, text, headings, page, start_at, end_at, grams)),
   added AS (
-    INSERT INTO knowledge_chunks (doc, generation, n, words, tokens)
-      SELECT $1, $2, n, words, ($3::bigint[])[tokens_at:tokens_end] FROM given ORDER BY n RETURNING seq, n)
+    INSERT INTO knowledge_chunks (doc, generation, n, words, tokens, gram_count)
+      SELECT $1, $2, n, words, ($3::bigint[])[tokens_at:tokens_end], grams FROM given ORDER BY n RETURNING seq, n)
   INSERT INTO knowledge_passages (seq, text, headings, page, start_at, end_at)
     SELECT added.seq, text, headings, page, start_at, end_at FROM added JOIN given USING (n)`;
 
@@ -54,12 +55,23 @@ async function insertChunks(
     chunks.map(({ page }) => page),
     chunks.map(({ start }) => start),
     chunks.map(({ end: endAt }) => endAt),
+    chunks.map(({ grams }) => grams.length),
   ]);
 }
 
 const SET_READY = `
   UPDATE knowledge_documents SET status = 'ready', error = NULL, replaces = NULL, generation = $2, mime_type = $3, found_title = $4,
-    page_count = $5, chunk_count = $6, indexed = $7, words = $8, holder = NULL, lease = NULL WHERE seq = $1`;
+    page_count = $5, chunk_count = $6, indexed = $7, words = $8, form = ${INDEX_FORM}, holder = NULL, lease = NULL WHERE seq = $1`;
+
+/** Notes languages of a tenant's documents, always in the same order: no two transactions wait for each other. */
+async function addLanguages(sql: Sql, tenant: string, chunks: readonly ChunkLine[]): Promise<void> {
+  const languages = [...new Set(chunks.flatMap((chunk) => chunk.languages))].toSorted();
+  if (languages.length === 0) return;
+  await sql.query("INSERT INTO knowledge_languages (tenant, language) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING", [
+    tenant,
+    languages,
+  ]);
+}
 
 /** In one step the new chunks can be found, and those of the document before cannot. */
 async function show(sql: Sql, row: SharedRow, { generation, done, now }: IndexPart, words: number): Promise<void> {
@@ -96,8 +108,8 @@ export async function indexPart(db: SqlDatabase, files: Files, part: IndexPart):
   const step = await db.transaction(async (sql): Promise<{ ended: IndexedPart } | { tenant: string }> => {
     const row = await lockIndexing(sql, part);
     if (!row) return { ended: { state: "stale" } };
-    const found = chunks.map(({ words }) => chunkTokens(row.tenant, words));
-    const inserted = insertChunks(sql, row.seq, part, chunks, found);
+    const found = chunks.map((chunk) => chunkTokens(row.tenant, chunk));
+    const inserted = Promise.all([insertChunks(sql, row.seq, part, chunks, found), addLanguages(sql, row.tenant, chunks)]);
     // Most documents are small and replace no other document: they need neither a second commit nor their tenant's lock.
     if (isLast && part.first === 0 && row.replaces === null && row.external_id === null) {
       const words = found.reduce((sum, { length }) => sum + length, 0);

@@ -1,8 +1,9 @@
-import type { SearchScope, WordsQuery } from "../db/protocol.ts";
+import { MAX_FUSED, type SearchScope, type WordsQuery } from "../db/protocol.ts";
 import { agentMark } from "../db/rows.ts";
 import type { Sql } from "../../store/sql.ts";
-import type { Ranked } from "../ranking.ts";
-import { getAskedWords, LEVELS } from "./terms.ts";
+import { fuseGrams, type Ranked, type WordRanked } from "../ranking.ts";
+import { readQuestion, type IndexLanguages } from "../tokenize.ts";
+import { getAskedGrams, getAskedWords, LEVELS, type Asked } from "./terms.ts";
 
 /** Whether one of the agents may see a document; `$n` is null for all of the tenant's. */
 export const visibleTo = (n: number): string =>
@@ -48,8 +49,8 @@ const POSTINGS_WITH_DOCUMENTS = postings("array_agg(doc)");
  * all chunks of a large document for each.
  */
 const VISIBLE = `
-  SELECT given.seq FROM unnest($3::bigint[]) AS given (seq)
-    CROSS JOIN LATERAL (SELECT doc, generation FROM knowledge_chunks WHERE seq = given.seq OFFSET 0) AS c
+  SELECT given.seq, c.gram_count AS grams FROM unnest($3::bigint[]) AS given (seq)
+    CROSS JOIN LATERAL (SELECT doc, generation, gram_count FROM knowledge_chunks WHERE seq = given.seq OFFSET 0) AS c
     CROSS JOIN LATERAL (SELECT FROM knowledge_documents d
       WHERE d.seq = c.doc AND d.generation = c.generation AND d.tenant = $1 AND ${visibleTo(2)} OFFSET 0) AS seen`;
 
@@ -105,28 +106,32 @@ class Scores {
   }
 }
 
-/**
- * Ranks chunks by BM25 over what the tenant can find: what an agent may not see counts for the weight of a word but is
- * never among the ranked. The caller's transaction sees one moment.
- */
-export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
-  const words = getAskedWords(query.tenant, query.text);
-  if (words.length === 0) return [];
+/** What of a tenant's documents a question sees. */
+interface View {
+  size: { chunks: number; words: number };
+  /** Documents whose index is being built. */
+  excluded: number[];
+  unseen: ReadonlySet<number>;
+}
+
+async function getView(sql: Sql, query: WordsQuery): Promise<View | undefined> {
   const scope = [query.tenant, marksOf(query)];
-  const [sizes, building, hidden] = await Promise.all([
+  const [[size], building, hidden] = await Promise.all([
     sql.query<{ chunks: number; words: number }>(SIZE, [query.tenant]),
     sql.query<{ seq: number }>(BUILDING, [query.tenant]),
     query.agentIds === undefined ? [] : sql.query<{ docs: Buffer | null }>(HIDDEN, scope),
   ]);
-  const [size] = sizes;
-  if (!size || size.chunks <= 0) return [];
+  if (!size || size.chunks <= 0) return undefined;
   const unseen = new Set<number>();
   const docs = hidden[0]?.docs;
   if (docs) for (let at = HEAD; at < docs.length; at += STEP) unseen.add(numberAt(docs, at));
+  return { size, excluded: building.map(({ seq }) => seq), unseen };
+}
 
+/** Ranks chunks by BM25: what an agent may not see counts for the weight of a word but is never among the ranked. */
+async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { size, excluded, unseen }: View): Promise<WordRanked[]> {
   const mean = size.words / size.chunks;
   const scores = new Scores();
-  const excluded = building.map(({ seq }) => seq);
   const sum = (weight: number, lists: readonly Postings[]): void => {
     const having = lists.reduce((count, { chunks }) => count + (chunks.length - HEAD + 4) / STEP, 0);
     const idf = Math.max(Math.log(Math.max(size.chunks - having + 0.5, 0.5) / (having + 0.5)), LEAST_IDF);
@@ -143,10 +148,32 @@ export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
   };
   const text = unseen.size === 0 ? POSTINGS : POSTINGS_WITH_DOCUMENTS;
   // All queries are sent at the same time, and each result is summed up while PostgreSQL executes the next query.
-  await Promise.all(words.map(async ({ weight, tokens }) => sum(weight, await sql.query<Postings>(text, [tokens, excluded]))));
+  await Promise.all(asked.map(async ({ weight, tokens }) => sum(weight, await sql.query<Postings>(text, [tokens, excluded]))));
   const best = scores.best(query.limit);
   if (best.length === 0) return [];
-  const visible = await sql.query<{ seq: number }>(VISIBLE, [...scope, best.map(({ seq }) => seq)]);
-  const seen = new Set(visible.map(({ seq }) => seq));
-  return best.filter(({ seq }) => seen.has(seq));
+  const visible = await sql.query<{ seq: number; grams: number }>(VISIBLE, [query.tenant, marksOf(query), best.map(({ seq }) => seq)]);
+  const seen = new Map(visible.map(({ seq, grams }) => [seq, grams]));
+  return best.flatMap(({ seq, score }) => (seen.has(seq) ? [{ seq, score, hasGrams: (seen.get(seq) ?? 0) > 0 }] : []));
+}
+
+const LANGUAGES = `
+  SELECT ARRAY(SELECT language FROM knowledge_languages WHERE tenant = $1) AS codes,
+    EXISTS (SELECT FROM knowledge_documents WHERE tenant = $1 AND form = 0 AND generation > 0) AS "isOld"`;
+
+async function getLanguages(sql: Sql, tenant: string): Promise<IndexLanguages> {
+  const [languages] = await sql.query<IndexLanguages>(LANGUAGES, [tenant]);
+  return languages ?? { codes: [], isOld: false };
+}
+
+/** Ranks chunks by what the tenant can find: by words, and by n-grams if passages have them. The caller's transaction sees one moment. */
+export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
+  const [view, languages] = await Promise.all([getView(sql, query), getLanguages(sql, query.tenant)]);
+  const { terms, grams } = readQuestion(query.text, languages);
+  if (!view || terms.length === 0) return [];
+  const words = getAskedWords(query.tenant, terms);
+  if (grams.length === 0) return rankBy(sql, query, words, view);
+  const deep = { ...query, limit: Math.max(MAX_FUSED, query.limit) };
+  const byWords = rankBy(sql, deep, words, view);
+  const byGrams = rankBy(sql, deep, getAskedGrams(query.tenant, grams), view);
+  return fuseGrams(await byWords, await byGrams).slice(0, query.limit);
 }

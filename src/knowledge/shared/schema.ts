@@ -56,6 +56,13 @@ export const SHARED_MIGRATIONS: readonly string[] = [
     WHERE building > generation AND status IN ('queued', 'extracting', 'indexing');
   CREATE INDEX knowledge_documents_agents ON knowledge_documents (tenant) WHERE agents <> '';
   `,
+  // As in a file: see the same step of `db/schema.ts`. The n-grams of a chunk are among its tokens.
+  `
+  ALTER TABLE knowledge_documents ADD COLUMN form int NOT NULL DEFAULT 0;
+  CREATE INDEX knowledge_documents_old ON knowledge_documents (tenant) WHERE form = 0 AND generation > 0;
+  ALTER TABLE knowledge_chunks ADD COLUMN gram_count int NOT NULL DEFAULT 0;
+  CREATE TABLE knowledge_languages (tenant text NOT NULL, language text NOT NULL, PRIMARY KEY (tenant, language));
+  `,
 ];
 
 /** Where it is kept which of them were applied. */

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { toStem, isUnspaced, queryTerms } from "../tokenize.ts";
+import { toStem } from "../stem.ts";
+import { isUnspaced, type IndexForm, type Term } from "../tokenize.ts";
 
 /**
  * A word's frequency in a chunk is a part of its token, as one of 15 levels. Up to eight it is exact; above, BM25 hardly
@@ -10,6 +11,8 @@ const MASK = 0xfn;
 const MAX_KNOWN_WORDS = 100_000;
 /** Stands for all pairs of characters that begin with the one before it; no word has it. */
 const ANY = "*";
+/** Stands before an n-gram; no word has it. How often a chunk has an n-gram is not kept. */
+const GRAM = "~";
 
 function getLevel(count: number): number {
   let level = 0;
@@ -82,8 +85,8 @@ const tokenOf = ({ base, tokens }: Stem, level: number): string => (tokens[level
 const SHORT = 64;
 const ELSEWHERE = 246;
 
-/** What a chunk is found by, and how many words it has. `words`: as `indexWords` makes them. */
-export function chunkTokens(tenant: string, words: string): { tokens: string[]; length: number } {
+/** What a chunk is found by, and how many words it has. */
+export function chunkTokens(tenant: string, { words, grams }: Pick<IndexForm, "words" | "grams">): { tokens: string[]; length: number } {
   const lexicon = getLexicon(tenant);
   const all = words.split(" ");
   const found: Stem[] = [];
@@ -93,23 +96,30 @@ export function chunkTokens(tenant: string, words: string): { tokens: string[]; 
     tokens.push(tokenOf(stem, getLevel(stem.count)));
     stem.count = 0;
   }
+  for (const gram of grams) tokens.push(tokenOf(lexicon.stem(GRAM + gram), 0));
   if (tokens.length > SHORT) while (tokens.length < ELSEWHERE) tokens.push(tokens[0] as string);
   return { tokens, length: all.length };
 }
 
-/** A word that a question asks for: a token for each of `LEVELS`. */
+/** A word that a question asks for, with a token for each of `LEVELS`; or an n-gram, with its only token. */
 export interface Asked {
   /** How often the question has it. */
   weight: number;
   tokens: string[];
 }
 
-export function getAskedWords(tenant: string, text: string): Asked[] {
+export function getAskedWords(tenant: string, terms: readonly Term[]): Asked[] {
   const lexicon = getLexicon(tenant);
   const weights = new Map<Stem, number>();
-  for (const term of queryTerms(text)) {
+  for (const term of terms) {
     const stem = lexicon.stem(term.prefix ? `${term.text}${ANY}` : toStem(term.text));
     weights.set(stem, (weights.get(stem) ?? 0) + 1);
   }
   return [...weights].map(([stem, weight]) => ({ weight, tokens: LEVELS.map((_, level) => tokenOf(stem, level)) }));
+}
+
+/** The n-grams that a question asks for. */
+export function getAskedGrams(tenant: string, grams: readonly string[]): Asked[] {
+  const lexicon = getLexicon(tenant);
+  return grams.map((gram) => ({ weight: 1, tokens: [tokenOf(lexicon.stem(GRAM + gram), 0)] }));
 }

@@ -1,0 +1,87 @@
+import { stemmer } from "stemmer";
+import type { Language, Script } from "./languages.ts";
+
+/** SQLite's FTS5 stems words of so many bytes. */
+const MAX_BYTES = 64;
+const MIN_BYTES = 3;
+
+/** Latin letters without their accents, and one form of the Greek sigma. */
+function folded(word: string): string {
+  if (/^[!-~]*$/.test(word)) return word;
+  return word
+    .normalize("NFD")
+    .replaceAll(/(?<=[a-z])[\u0300-\u036f]+/g, "")
+    .normalize("NFC")
+    .replaceAll("ς", "σ");
+}
+
+/**
+ * Returns the stem of a word in lower case, as SQLite's FTS5 makes it, so that both indexes find the same; words of other
+ * scripts stay as they are.
+ */
+export function toStem(given: string): string {
+  const word = folded(given);
+  const bytes = Buffer.byteLength(word);
+  if (bytes > MAX_BYTES || bytes < MIN_BYTES) return word;
+  // FTS5 takes "yy" for a double consonant.
+  return stemmer(word.replace(/^yy(?:ed|ing)$|yy(?=(?:ed|ing)$)/, "y"));
+}
+
+/** Both indexes apply the English rules to each word: a stem of another language gets an end that these rules leave alone. */
+const SEAL = "0";
+const ASCII = /^[a-z]*$/;
+
+/** A word as the Snowball rules of its language expect it. */
+const NORMALIZE: Partial<Record<Script, (word: string) => string>> = {
+  // Turkish İ becomes i and a dot.
+  latin: (word) => (ASCII.test(word) ? word : word.replaceAll("i\u0307", "i").normalize("NFC")),
+  cyrillic: (word) => word.replaceAll("ё", "е"),
+  arabic: (word) =>
+    word
+      .replaceAll(/[\u0640\u064b-\u065f\u0670]/g, "")
+      .replaceAll("ی", "ي")
+      .replaceAll("ک", "ك"),
+  greek: (word) =>
+    word
+      .normalize("NFD")
+      .replaceAll(/[\u0300-\u036f]/g, "")
+      .normalize("NFC"),
+};
+
+const normalize = (word: string, script: Script): string => NORMALIZE[script]?.(word) ?? word;
+
+/** Returns what a word of a language is indexed as. The index itself stems what is left as it is. */
+export function toIndexed(word: string, { code, script, stem }: Language): string {
+  if (code === "en") return word;
+  const normal = normalize(word, script);
+  const found = folded(stem?.(normal) ?? normal) || word;
+  return toStem(found) === found ? found : `${found}${SEAL}`;
+}
+
+/** Characters of an n-gram. Shorter words are kept whole. */
+const GRAM = 4;
+
+/** A word as its n-grams are made of it: without the marks that writers leave out. */
+function unmarked(word: string, script: Script): string {
+  if (ASCII.test(word)) return word;
+  const normal = normalize(word, script);
+  if (script === "arabic")
+    return normal
+      .replaceAll(/[أإآٱ]/g, "ا")
+      .replaceAll("ى", "ي")
+      .replaceAll("ة", "ه");
+  if (script !== "latin" && script !== "greek") return normal;
+  return normal
+    .normalize("NFD")
+    .replaceAll(/[\u0300-\u036f]+/g, "")
+    .replaceAll("ß", "ss")
+    .replaceAll("ς", "σ")
+    .replaceAll("ı", "i");
+}
+
+/** Calls `add` with each n-gram of a word: inflected forms and compounds have most of them in common. */
+export function eachGram(word: string, script: Script, add: (gram: string) => void): void {
+  const bare = unmarked(word, script);
+  if (bare.length <= GRAM) return add(bare);
+  for (let at = 0; at + GRAM <= bare.length; at++) add(bare.slice(at, at + GRAM));
+}
