@@ -43,8 +43,13 @@ async function readError(response: Response): Promise<AskError> {
   );
 }
 
-async function send(path: string, { method = "GET", body, signal }: AskOptions): Promise<Response> {
+/** How often someone has signed in on this page. */
+let signIns = 0;
+
+async function send(path: string, options: AskOptions): Promise<Response> {
+  const { method = "GET", body, signal } = options;
   const json = body !== undefined;
+  const before = signIns;
   let response: Response;
   try {
     response = await fetch(`/admin/v1${path}`, {
@@ -62,6 +67,8 @@ async function send(path: string, { method = "GET", body, signal }: AskOptions):
   const version = response.headers.get("x-rouse-version");
   if (version !== null) versions.value = { first: versions.value?.first ?? version, now: version };
   if (response.status === 401) {
+    // It was sent before the session that there is now.
+    if (signIns !== before) return send(path, options);
     signedOut.value = true;
     throw new AskError("signed_out", "Your session has ended. Sign in again to go on.", 401);
   }
@@ -104,6 +111,7 @@ export async function signIn(token: string): Promise<string | null> {
   }).catch(() => null);
   if (response === null) return "The gateway does not answer. Try again in a moment.";
   if (response.ok) {
+    signIns++;
     signedOut.value = false;
     return null;
   }

@@ -1,53 +1,42 @@
 import { signal } from "@preact/signals";
-import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { awaySince, signedOut, signIn, signOut, versions } from "./api.ts";
+import { openApprovals, useOpenApprovals } from "./open-approvals.ts";
 import { loadPage, PAGES, type PageEntry } from "./pages.ts";
-import { useResource } from "./resource.ts";
 import { href, place } from "./router.ts";
 import { Button, Time } from "./ui/basic.tsx";
 import { Dialog, Questions } from "./ui/dialog.tsx";
 import { TextField } from "./ui/fields.tsx";
+import { Icon, Mark } from "./ui/icon.tsx";
 import { useKeys } from "./ui/keys.ts";
-import { Failed, Skeleton } from "./ui/states.tsx";
+import { lazy } from "./ui/lazy.tsx";
+import { Failed } from "./ui/states.tsx";
 import { toastError, Toasts } from "./ui/toast.tsx";
 
 const SECTIONS = ["Watch", "Build", "Operate"] as const;
 const helpOpen = signal(false);
-
-/** Keys that work on every page; pages have their own besides. */
-const SHORTCUTS: readonly (readonly [string, string])[] = [
-  ["/", "search"],
-  ["j, k", "next and previous row of the list"],
-  ["e", "edit beside the event"],
-  ["f", "freeze the event as a test"],
-  ["p", "pause Live, or go on"],
-  ["Ctrl Enter", "evaluate what is in the editor"],
-  ["Ctrl S", "open the save dialog"],
-  ["Escape, Tab", "leave the editor"],
-  ["g then a letter", "go to a page: o overview, l live, e events, f failures, r runs, a approvals, m mappings"],
-  ["?", "this list"],
-];
-
-interface StatusAnswer {
-  status: { version: string; counts: Record<string, number> };
-}
+const Help = lazy(async () => (await import("./help.tsx")).Help);
 
 function Rail() {
-  const { data } = useResource<StatusAnswer>("/status", { live: true });
+  useOpenApprovals();
   const current = place.value.page;
+  const rail = useRef<HTMLElement>(null);
+  // In a narrow window the rail is a line that moves sideways.
+  useEffect(() => rail.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
   return (
-    <nav class="rail" aria-label="Pages">
+    <nav ref={rail} class="rail" aria-label="Pages">
       <a class="brand" href={href("overview")}>
+        <Mark />
         Rouse
       </a>
       {SECTIONS.map((section) => (
         <div key={section} class="group">
           <h2>{section}</h2>
           {PAGES.filter((page) => page.section === section).map(({ name, title, badge }) => {
-            const count = badge ? (data?.status.counts[badge] ?? 0) : 0;
+            const count = badge === "approvals" ? openApprovals.value : 0;
             return (
               <a key={name} href={href(name)} aria-current={current === name ? "page" : undefined}>
+                <Icon name={name} />
                 {title}
                 {count > 0 ? <span class="count">{count}</span> : null}
               </a>
@@ -120,44 +109,15 @@ function SignInAgain() {
   );
 }
 
-function Help() {
-  if (!helpOpen.value) return null;
-  return (
-    <Dialog title="Keys" onClose={() => (helpOpen.value = false)}>
-      <dl class="keys body">
-        {SHORTCUTS.map(([key, text]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{text}</dd>
-          </div>
-        ))}
-      </dl>
-    </Dialog>
-  );
-}
-
-const loaded = new Map<string, ComponentType>();
+const LOADED = new Map(PAGES.map(({ name }) => [name, lazy(() => loadPage(name))]));
 
 /** The page that the address names, loaded when it is first opened. */
-function Outlet({ entry }: { entry: PageEntry }) {
-  const [, setTurn] = useState(0);
-  const [error, setError] = useState<string | null>(null);
-  const Page = loaded.get(entry.name);
+function Outlet({ entry: { name, title } }: { entry: PageEntry }) {
+  const Page = LOADED.get(name);
   useEffect(() => {
-    document.title = `${entry.title} · Rouse`;
-    if (loaded.has(entry.name)) return;
-    setError(null);
-    loadPage(entry.name)
-      .then((Page) => {
-        loaded.set(entry.name, Page);
-        setTurn((turn) => turn + 1);
-      })
-      .catch(() => setError("This part of the page could not be loaded. The gateway may have been updated: load the page again."));
-  }, [entry]);
-  if (error) return <Failed error={{ code: "load", message: error }} retry={() => location.reload()} />;
-  return Page ? <Page /> : <Skeleton />;
+    document.title = `${title} · Rouse`;
+  }, [title]);
+  return Page ? <Page /> : null;
 }
 
 /** `g` and then the first letter of a page goes there. */
@@ -209,7 +169,7 @@ export function App() {
       <Toasts />
       <Questions />
       <SignInAgain />
-      <Help />
+      {helpOpen.value ? <Help onClose={() => (helpOpen.value = false)} /> : null}
     </div>
   );
 }

@@ -87,25 +87,27 @@ function readReplayed(line: ReplayLine): BulkResult | undefined {
 
 /**
  * Replays the events that the filters leave with today's mappings; without a filter of the outcome those that failed. Events
- * that were accepted would do their work a second time: they are replayed only if the outcome asks for them.
+ * that were accepted would do their work a second time: they are replayed only if the outcome asks for them. With a search in
+ * the page, those of the rows that it has found.
  */
-export function replayEvents({ outcome, failed, path, mapping, since }: Query): BulkWork<ReplayLine> {
+export function replayEvents(query: Query, found: readonly { id: string }[]): BulkWork<ReplayLine> {
+  const { outcome, failed, path, mapping, since, search, bookmarked } = query;
   const asked = failed === "1" ? "failed" : outcome || "failed";
   const select = asked === "failed" || asked === "unmatched" ? asked : "all";
-  // What comes in after the preview is not part of it.
-  const until = new Date().toISOString();
-  const body = given({ until, select, path, mapping, since, outcome: select === "all" ? asked : undefined });
+  const named = search || bookmarked ? found.slice(0, MOST) : null;
+  const filters = describe({ outcome: asked, path, mapping, since, "and the text": search });
   return {
     title: "Replay events",
-    what: `Events with ${describe({ outcome: asked, path, mapping, since })}, with today's mappings.`,
+    what: `Events with ${filters}${bookmarked ? ", bookmarked" : ""}, with today's mappings.${named ? ` Of the ${named.length} that the list shows.` : ""}`,
     path: "/events/replay",
-    body,
+    body: named ? { select, ...ids(named) } : given({ select, path, mapping, since, outcome: select === "all" ? asked : undefined }),
     action: "Replay",
     done: "replayed",
     one: "event",
     many: "events",
     readTotal: (line) => (line.type === "total" ? { total: line.total, note: null } : undefined),
     readResult: readReplayed,
-    chosen: () => ({ ...body, limit: MOST }),
+    // What fails after the preview is not part of it.
+    chosen: (previewed) => ({ select, ...ids(previewed) }),
   };
 }

@@ -4,6 +4,7 @@ import { go, href, place } from "./router.ts";
 import { Button, Time } from "./ui/basic.tsx";
 import { plural } from "./ui/format.ts";
 import { useKeys } from "./ui/keys.ts";
+import { PageHead } from "./ui/page-head.tsx";
 import { Split } from "./ui/split.tsx";
 import { Loaded } from "./ui/states.tsx";
 import { Table, type Column } from "./ui/table.tsx";
@@ -63,11 +64,7 @@ export function Listing<Row>(props: ListingProps<Row>) {
   const last = paged.rows.at(-1);
   return (
     <>
-      <header class="page-head">
-        <h1>{props.title}</h1>
-        {props.filters}
-        {props.actions ? <div class="actions">{props.actions}</div> : null}
-      </header>
+      <PageHead title={props.title} filters={props.filters} actions={props.actions} />
       <Split
         name={page}
         onClose={close}

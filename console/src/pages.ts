@@ -6,8 +6,8 @@ export interface PageEntry {
   title: string;
   /** Pages for development are not in the rail. */
   section: "Watch" | "Build" | "Operate" | "Development";
-  /** The count of `/status` that stands beside the title if it is not zero. */
-  badge?: string;
+  /** What is counted beside the title if it is not zero. */
+  badge?: "approvals";
 }
 
 /** All pages, in the order of the rail. */
@@ -17,7 +17,7 @@ export const PAGES: readonly PageEntry[] = [
   { name: "events", title: "Events", section: "Watch" },
   { name: "failures", title: "Failures", section: "Watch" },
   { name: "runs", title: "Runs", section: "Watch" },
-  { name: "approvals", title: "Approvals", section: "Watch", badge: "approvals.open" },
+  { name: "approvals", title: "Approvals", section: "Watch", badge: "approvals" },
   { name: "mappings", title: "Mappings", section: "Build" },
   { name: "documents", title: "Documents", section: "Build" },
   { name: "chat", title: "Chat", section: "Build" },

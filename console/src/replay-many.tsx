@@ -3,25 +3,26 @@ import { replayEvents } from "./bulk-work.ts";
 import { BulkDialog } from "./bulk.tsx";
 import { Button } from "./ui/basic.tsx";
 
+interface ReplayManyProps {
+  query: Readonly<Record<string, string | undefined>>;
+  /** The rows of the list; undefined until they are there. */
+  rows: readonly { id: string }[] | undefined;
+  onClose(): void;
+}
+
 /** Replays the events that the filters of a list leave, after a preview of what would become of each. */
-export function ReplayMany({ query, onClose }: { query: Readonly<Record<string, string | undefined>>; onClose(): void }) {
-  const [open, setOpen] = useState(false);
+export function ReplayMany({ query, rows, onClose }: ReplayManyProps) {
+  const [work, setWork] = useState<ReturnType<typeof replayEvents> | null>(null);
   const close = (): void => {
-    setOpen(false);
+    setWork(null);
     onClose();
   };
-  // A replay of many knows the filters below, and no search: it would take more than the list shows.
-  const isSearch = Boolean(query["search"]) || Boolean(query["bookmarked"]);
   return (
     <>
-      <Button
-        disabled={isSearch}
-        title={isSearch ? "Take the search away: many are chosen by outcome, path, mapping and time" : "Replay the events of these filters"}
-        onClick={() => setOpen(true)}
-      >
+      <Button disabled={!rows?.length} title="Replay the events of these filters" onClick={() => setWork(replayEvents(query, rows ?? []))}>
         Replay many…
       </Button>
-      {open ? <BulkDialog work={replayEvents(query)} onClose={close} /> : null}
+      {work ? <BulkDialog work={work} onClose={close} /> : null}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { computed } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { AskError, ask, awaySince, signedOut } from "./api.ts";
 
@@ -12,7 +13,6 @@ export interface Resource<T> {
 
 const SIGN_OF_LOADING_MS = 150;
 const REFRESH_MS = 5000;
-const RETRY_MS = 1000;
 
 export interface ResourceOptions {
   /** Asks again every five seconds, or as often as it says in ms, while the page is visible. */
@@ -52,17 +52,15 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
   }, [path, turn]);
   useEffect(() => {
     if (path === null) return;
-    const timer = setInterval(
-      () => {
-        const again = live !== false || awaySince.value !== null;
-        // An answer that takes longer than that is waited for.
-        if (again && !underWay.current && !document.hidden && !signedOut.value) reload();
-      },
-      typeof live === "number" ? live : live ? REFRESH_MS : RETRY_MS * 2,
-    );
-    // What failed because the session had ended is asked again after the sign-in.
-    let wasOut = signedOut.peek();
-    const stop = signedOut.subscribe((out) => {
+    const refresh = (): void => {
+      // An answer that takes longer than that is waited for.
+      if (!underWay.current && !document.hidden && !signedOut.value) reload();
+    };
+    const timer = live === false ? 0 : setInterval(refresh, live === true ? REFRESH_MS : live);
+    // What failed while the gateway was away, or because the session had ended, is asked again when that is over.
+    const isOut = computed(() => signedOut.value || awaySince.value !== null);
+    let wasOut = isOut.peek();
+    const stop = isOut.subscribe((out) => {
       if (wasOut && !out) reload();
       wasOut = out;
     });

@@ -1,30 +1,16 @@
-import { rmSync } from "node:fs";
-import type { Page } from "playwright-core";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { approvalWorld, transferOnce, type ApprovalWorld } from "../approvals/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { approvalWorld, transferOnce } from "../approvals/world.ts";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
-  let world: ApprovalWorld;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-
+  const { world, page, problems } = useConsole(() => approvalWorld({ agent: { approve: ["bank.*"] } }), { each: true });
   beforeEach(async () => {
-    world = await approvalWorld({ agent: { approve: ["bank.*"] } });
     world.model.handler = transferOnce({ to: "<img src=x onerror=alert(1)>", amount: 50 });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
     await page.goto(`${world.url}/console#/approvals`);
     await page.getByText("No call waits for approval").waitFor();
   }, 120_000);
-  afterEach(async () => {
-    await browser?.close();
-    await world.close();
-    rmSync(world.dir, { recursive: true, force: true });
-  });
 
   const detail = () => page.locator(".detail");
   const asked = async (count = 1) => {
@@ -46,7 +32,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     const shown = await detail().innerText();
     expect(shown).toContain("<img src=x onerror=alert(1)>");
     expect(shown).toMatch(/the rule "bank\.\*"|bank\.\*/);
-    expect(shown).toMatch(/waits until\s+in \d+/);
+    expect(shown).toMatch(/waits until\s+in \d+/i);
     expect(await page.locator("main img").count()).toBe(0);
     expect(await detail().locator(`a[href="#/runs/${one?.runId}"]`).count()).toBe(1);
     await shoot(page, "approvals-open");

@@ -1,27 +1,13 @@
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
+import { useConsole } from "./use-console.ts";
 
 const MARKUP = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>`;
 const MAIL = "From: Ann <ann@shop.example>\r\nSubject: Two\r\n lines\r\n\r\nThe order is late.\r\n";
 
 describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-  beforeAll(async () => {
-    const mapping = { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload.text}}" };
-    world = await createWorld({ config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping] } }, workers: false });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
-  });
+  const mapping = { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload.text}}" };
+  const { world, page, problems } = useConsole({ config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping] } }, workers: false });
 
   /** Sends a body, and opens its event. */
   const show = async (body: string | Uint8Array, type: string): Promise<string> => {

@@ -8,9 +8,13 @@ const SIGN_IN = /status of 401/;
  * Opens the console and signs in. `problems` collects what the browser objects to from then on: errors of scripts, violations
  * of the policy, requests that failed. In a clone the first visit builds the page, which this waits for.
  */
-export async function openConsole(context: BrowserContext, world: World): Promise<{ page: Page; problems: string[] }> {
+export async function openConsole(
+  context: BrowserContext,
+  world: World,
+  problems: string[] = [],
+): Promise<{ page: Page; problems: string[] }> {
   const page = await context.newPage();
-  const problems: string[] = [];
+  problems.length = 0;
   await page.goto(`${world.url}/console`);
   await page.fill('input[name="token"]', world.gateway.operatorToken);
   await page.press('input[name="token"]', "Enter");

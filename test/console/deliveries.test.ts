@@ -1,21 +1,14 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { DeliveryChange } from "../../src/store/types.ts";
-import { createWorld, type World } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-
   /** Sends a hook and waits until its reply is delivered. */
   async function delivered(message: string): Promise<{ id: string; runId: string }> {
     const { runId } = (await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat" })).body;
@@ -44,15 +37,7 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
   };
 
-  beforeAll(async () => {
-    world = await createWorld({});
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
-  });
+  const { world, page, problems } = useConsole({});
 
   it("says of an empty list what would be in it", async () => {
     await show("#/deliveries", "Nothing was delivered yet.");
@@ -70,20 +55,25 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     await page.getByRole("row", { name: /the room is gone/ }).click();
     await detail().getByText("second part").waitFor();
     expect((await detail().innerText()).replaceAll(/\s+/g, " ")).toMatch(
-      /error not_delivered: the room is gone .* sent 1 of 2 .*✓ sent first part ● not sent second part/,
+      /Error not_delivered: the room is gone .* Sent 1 of 2 .*✓ sent first part ● not sent second part/,
     );
     expect(await page.locator("main").innerText()).not.toMatch(/\[object |undefined|NaN/);
     await shoot(page, "deliveries-failed");
     expect(problems).toEqual([]);
   });
 
-  it("sends one again from the first message that was not sent, after a question", async () => {
+  it("sends one again from the first message that was not sent, after a question if it may have arrived", async () => {
     const id = (await world.admin("/admin/v1/deliveries?status=failed")).body.deliveries[0].id as string;
+    await change(id, { status: "unknown" });
     await show(`#/deliveries/${id}`, "second part");
+    await detail().getByText("unknown").first().waitFor();
     await detail().getByRole("button", { name: "Retry" }).click();
-    await page.getByRole("dialog").getByText("1 message to send.").waitFor();
-    expect(await status(id)).toBe("failed");
-    await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+    await page.getByRole("dialog").getByText("it may arrive twice. 1 message to send.").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    expect(await status(id)).toBe("unknown");
+    await change(id, { status: "failed" });
+    await detail().getByText("failed").first().waitFor();
+    await detail().getByRole("button", { name: "Retry" }).click();
     await world.until(async () => (await status(id)) === "delivered");
     expect(world.printed.join("")).toContain("second part");
     expect(world.printed.join("")).not.toContain("first part");

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createModelWorld, type ModelWorld } from "./model-world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole, shoot } from "./console.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { createModelWorld } from "./model-world.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { shoot } from "./console.ts";
+import { useConsole } from "./use-console.ts";
 
 const GUIDE = [
   "# Coffee machine",
@@ -15,23 +15,13 @@ const GUIDE = [
 ].join("\n\n");
 
 describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
-  let world: ModelWorld;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
+  const { world, page, problems } = useConsole(createModelWorld);
   beforeAll(async () => {
-    world = await createModelWorld();
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
     mkdirSync(join(world.dir, "files"));
     writeFileSync(join(world.dir, "files/guide.md"), GUIDE);
     writeFileSync(join(world.dir, "files/large.txt"), "x".repeat(1_000_001));
     writeFileSync(join(world.dir, "files/broken.pdf"), "%PDF-1.4 this is none");
   }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.close();
-  });
 
   const show = async (hash: string): Promise<void> => {
     problems.length = 0;

@@ -1,9 +1,7 @@
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 const MAPPINGS = [
   { id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}", deliver: false },
@@ -11,19 +9,7 @@ const MAPPINGS = [
 ];
 
 describe.skipIf(NO_BROWSER)("failures", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-  beforeAll(async () => {
-    world = await createWorld({ config: { hooks: { mappings: MAPPINGS } } });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
-  });
+  const { world, page, problems } = useConsole({ config: { hooks: { mappings: MAPPINGS } } });
 
   const table = () => page.getByRole("region", { name: "Groups of failures" });
   const row = (name: RegExp) => table().getByRole("row", { name });

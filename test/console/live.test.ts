@@ -1,27 +1,13 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
+import { useConsole } from "./use-console.ts";
 
 const SOON = { timeout: 5000 };
 
 describe.skipIf(NO_BROWSER)("the console's live list", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-  beforeAll(async () => {
-    world = await createWorld({
-      config: { hooks: { mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }] } },
-    });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
+  const { world, page, problems } = useConsole({
+    config: { hooks: { mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }] } },
   });
 
   const rows = () => page.getByRole("region", { name: "Live events" }).locator("tbody tr[data-id]");

@@ -1,21 +1,15 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { createWorld, type World } from "../e2e/world.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { silent } from "../store/home.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { useConsole } from "./use-console.ts";
 
 const MANY = 350;
 
 describe.skipIf(NO_BROWSER)("a long list in the console", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
   const ids: string[] = [];
 
   const write = async (): Promise<void> => {
@@ -27,16 +21,10 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     await store.close();
   };
 
+  const { world, page, problems } = useConsole({ workers: false });
   beforeAll(async () => {
-    world = await createWorld({ workers: false });
     await write();
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
   }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
-  });
 
   it("loads older rows when its end comes into sight, and misses and repeats none", async () => {
     await page.goto(`${world.url}/console#/runs`);
@@ -56,6 +44,10 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     }
     expect([...seen].toSorted()).toEqual(ids.toSorted());
     await page.getByText(`${MANY} rows, no older ones.`).waitFor();
+    // The first page is asked for again, and takes no older rows away.
+    await page.waitForResponse((response) => response.url().endsWith("/runs?limit=100"));
+    await page.waitForTimeout(300);
+    await page.getByText(`${MANY} rows, no older ones.`).waitFor({ timeout: 100 });
     expect(problems).toEqual([]);
   });
 

@@ -1,35 +1,23 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { createWorld, type World } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the overview", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
+  const { world, page, problems } = useConsole({
+    config: { hooks: { mappings: [{ id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}" }] } },
+  });
   beforeAll(async () => {
-    world = await createWorld({
-      config: { hooks: { mappings: [{ id: "order", match: { path: "shop", payload: { type: "order" } }, messageTemplate: "{{id}}" }] } },
-    });
     const { runId } = (await world.post("/hooks/agent", { message: "An order of 240", name: "Shop" })).body;
     await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
     await world.post("/hooks/shop", { type: "refund" });
     await world.post("/hooks/shop", { type: "refund" });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
     await page.goto(`${world.url}/console#/overview`);
   }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
-  });
 
   const region = async (name: string): Promise<string> =>
     (await page.getByRole("region", { name, exact: true }).innerText()).replaceAll(/\s+/g, " ");
@@ -105,6 +93,8 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await page.reload();
     await page.getByRole("region", { name: "Problems of the config on disk" }).waitFor();
     expect(await region("Problems of the config on disk")).toMatch(/the one before it is in use .*hooks\.enabled: /);
+    await page.getByRole("region", { name: "Doctor" }).getByRole("link", { name: "model" }).waitFor();
+    expect((await page.innerText("main")).match(/hooks\.enabled/g)).toHaveLength(1);
     await shoot(page, "overview");
     expect(problems).toEqual([]);
   });

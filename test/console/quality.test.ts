@@ -1,4 +1,4 @@
-import type { BrowserContext, Page, Response } from "playwright-core";
+import type { BrowserContext, Page, Request, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
@@ -25,6 +25,15 @@ function useConsole(fill: boolean): { world: World; page: Page; context: Browser
     if (fill) await fillWorld(opened.world);
     const browser = await openBrowser();
     opened.context = browser.context;
+    // The count of open approvals waits for news for 20 s, and is what notices a session that has ended, or another version.
+    await browser.context.route(/\/approvals\/count/, (route) =>
+      route.continue({
+        url: route
+          .request()
+          .url()
+          .replace(/wait=\d+/, "wait=1"),
+      }),
+    );
     Object.assign(opened, await openConsole(browser.context, opened.world));
     opened.close = async () => {
       await browser.close();
@@ -36,14 +45,50 @@ function useConsole(fill: boolean): { world: World; page: Page; context: Browser
   return opened;
 }
 
+/** Requests that the gateway answers when there is something new: the events of Live, and the count of open approvals. */
+const WAITS_FOR_NEWS = /\/admin\/v1\/(?:stream|approvals\/count)/;
+const getShortWait = (url: string): string => url.replace(/wait=\d+/, "wait=1");
+/** A page that asks for nothing for so long has all that it asks for. */
+const IDLE_MS = 300;
+
+/** Counts the requests of a page that have no answer yet, from now on. */
+function watchRequests(page: Page): { settled(): Promise<void>; forget(): void } {
+  const open = new Set<Request>();
+  let changedAt = performance.now();
+  const end = (request: Request): void => {
+    if (open.delete(request)) changedAt = performance.now();
+  };
+  page.on("request", (request) => {
+    if (request.method() !== "GET" || WAITS_FOR_NEWS.test(request.url())) return;
+    open.add(request);
+    changedAt = performance.now();
+  });
+  page.on("requestfinished", end);
+  page.on("requestfailed", end);
+  return {
+    // Requests of a page that was left do not always end for the browser.
+    forget: () => open.clear(),
+    async settled() {
+      for (const begun = performance.now(); open.size > 0 || performance.now() - changedAt < IDLE_MS;) {
+        if (performance.now() - begun > 20_000) throw new Error(`no answer to ${[...open].map((request) => request.url()).join(", ")}`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+  };
+}
+const watched = new WeakMap<Page, ReturnType<typeof watchRequests>>();
+
 /** Opens a page from nothing, and waits until it has asked for all that it shows. */
 async function open(page: Page, world: World, hash: string): Promise<void> {
+  let requests = watched.get(page);
+  if (!requests) watched.set(page, (requests = watchRequests(page)));
   await page.goto("about:blank");
+  requests.forget();
   await page.goto(`${world.url}/console${hash}`);
   await page.locator("main h1, main [role=alert]").first().waitFor();
-  // Live holds a request open: it has what it shows once it says whether it is connected, after a second at the latest.
+  await requests.settled();
+  // Live has what it shows once it says whether it is connected, after a second at the latest.
   const isLive = hash === "#/live";
-  if (!isLive) await page.waitForLoadState("networkidle");
   await page.clock.runFor(isLive ? 1500 : 300);
   if (isLive) await page.locator(".page-head .status", { hasNotText: "connecting" }).waitFor();
   // The page of the components always shows one.
@@ -212,7 +257,7 @@ describe.skipIf(NO_BROWSER)("while somebody writes", () => {
     await dialog.waitFor({ state: "detached" });
     expect(await page.getByLabel("Message").inputValue()).toBe("half a thought");
     await page.clock.fastForward(REFRESH_MS);
-    await page.waitForLoadState("networkidle");
+    await watched.get(page)?.settled();
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
@@ -220,8 +265,8 @@ describe.skipIf(NO_BROWSER)("while somebody writes", () => {
     const { page, world } = console;
     await open(page, world, "#/chat");
     await page.getByLabel("Message").fill("another thought");
-    await page.route("**/admin/v1/status", async (route) => {
-      const response = await route.fetch();
+    await page.route("**/admin/v1/**", async (route) => {
+      const response = await route.fetch({ url: getShortWait(route.request().url()) });
       await route.fulfill({ response, headers: { ...response.headers(), "x-rouse-version": "99.0.0" } });
     });
     await page.clock.fastForward(REFRESH_MS);

@@ -1,26 +1,11 @@
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-
-  beforeAll(async () => {
-    world = await createWorld({
-      workers: false,
-      config: { hooks: { mappings: [{ id: "a", match: { path: "a" }, messageTemplate: "{{x}}" }] } },
-    });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
+  const { world, page, problems } = useConsole({
+    workers: false,
+    config: { hooks: { mappings: [{ id: "a", match: { path: "a" }, messageTemplate: "{{x}}" }] } },
   });
 
   const unmatched = async (): Promise<number> => (await world.admin("/admin/v1/events?outcome=unmatched")).body.events.length;
@@ -47,7 +32,49 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     expect(await unmatched()).toBe(2);
     await dialog.getByRole("button", { name: "Replay 2 events" }).click();
     await dialog.getByText("2 of 2 events replayed.").waitFor();
+    await page.keyboard.press("Escape");
     expect((await world.admin("/admin/v1/events?outcome=accepted&path=shop")).body.events).toHaveLength(2);
     expect(problems).toEqual([]);
+  });
+
+  it("replays what a search has found, and no other event of the same outcome", async () => {
+    for (const [n, word] of [
+      [1, "tea"],
+      [2, "salt"],
+      [3, "tea"],
+    ])
+      await world.post("/hooks/shop", { kind: "other", n, word });
+    await page.goto(`${world.url}/console#/events?outcome=unmatched&search=word:tea`);
+    await page.getByRole("button", { name: "Clear the filters" }).waitFor({ state: "detached" });
+    await page.getByRole("row").nth(2).waitFor();
+    await page.getByRole("button", { name: "Replay many…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("2 events would be replayed.").waitFor();
+    await dialog.getByRole("button", { name: "Replay 2 events" }).click();
+    await dialog.getByText("2 of 2 events replayed.").waitFor();
+    await page.keyboard.press("Escape");
+    const { events } = (await world.admin("/admin/v1/events?outcome=unmatched&path=shop&limit=100")).body as {
+      events: { id: string; replayOf: string | null }[];
+    };
+    const replayed = events.flatMap(({ replayOf }) => replayOf ?? []).filter((id) => events.some((one) => one.id === id));
+    const bodies = await Promise.all(replayed.map(async (id) => (await world.admin(`/admin/v1/events/${id}`)).body.event.request.body));
+    expect(bodies.map((body) => (JSON.parse(body as string) as { word: string }).word)).toEqual(["tea", "tea"]);
+    expect(problems).toEqual([]);
+  });
+
+  it("replays what the preview has shown, and not what has failed since", async () => {
+    await page.goto(`${world.url}/console#/events?outcome=unmatched&path=shop`);
+    await page.getByRole("row").nth(2).waitFor();
+    const sent: unknown[] = [];
+    page.on("request", (request) => request.url().endsWith("/events/replay") && sent.push(request.postDataJSON()));
+    await page.getByRole("button", { name: "Replay many…" }).click();
+    const dialog = page.getByRole("dialog");
+    const button = dialog.getByRole("button", { name: /^Replay \d+ event/ });
+    await button.and(page.locator(":enabled")).waitFor();
+    const count = Number(/\d+/.exec(await button.innerText())?.[0]);
+    await world.post("/hooks/shop", { kind: "other", n: 9 });
+    await button.click();
+    await dialog.getByText(`${count} of ${count} events replayed.`).waitFor();
+    expect((sent[1] as { ids: string[] }).ids).toHaveLength(count);
   });
 });

@@ -1,23 +1,16 @@
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { RunChange, RunRecord } from "../../src/store/types.ts";
-import { createWorld, type World } from "../e2e/world.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { actIn } from "../store/acted.ts";
 import { silent } from "../store/home.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the runs in the console", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-
   /** Sends a hook and waits until its run has ended. */
   async function ran(message: string, sessionKey: string, name: string): Promise<{ runId: string; eventId: string }> {
     const { body } = await world.post("/hooks/agent", { message, sessionKey, name, wakeMode: "next-heartbeat" });
@@ -36,17 +29,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
   };
 
-  beforeAll(async () => {
-    world = await createWorld({});
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
+  const { world, page, problems } = useConsole({});
   beforeEach(() => {
     problems.length = 0;
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
   });
 
   it("says with a line to paste that there is no run yet", async () => {
@@ -101,8 +86,8 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const { runId: held } = await ran("Hold it", "hook:held", "Held");
     const until = Date.now() + 3_600_000;
     const reasons: [NonNullable<RunRecord["parked"]>, RegExp][] = [
-      [{ scope: "mapping:shop", limit: "runsPerHour", until }, /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/],
-      [{ reason: "provider", of: "acme/large", until }, /waits for the model acme\/large, which is tried again in (?:60 min|1 h)/],
+      [{ scope: "mapping:shop", limit: "runsPerHour", until }, /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/i],
+      [{ reason: "provider", of: "acme/large", until }, /waits for the model acme\/large, which is tried again in (?:60 min|1 h)/i],
     ];
     for (const [parked, words] of reasons) {
       await change(held, { status: "parked", parked, endedAt: null });
@@ -153,7 +138,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await section(`Call ${acted}.0.2`)).toMatch(/Error the mailbox is full/);
     expect(await section("Step 2")).toMatch(/bank.refund ● waiting .*Approval 8a1.*open until/);
     const whole = await text();
-    expect(whole).toMatch(/Bank ● waiting .*waits for a person, until .* waits since/);
+    expect(whole).toMatch(/Bank ● waiting .*waits for a person, until .* waits since/i);
     expect(whole).not.toMatch(/\[object |undefined|NaN/);
     await shoot(page, "runs-steps");
     await page.getByRole("button", { name: "Show all" }).click();
@@ -164,9 +149,28 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(problems).toEqual([]);
   });
 
+  it("shows what a run has waited for in the order of time, and how long", async () => {
+    const { runId } = await ran("Wait for it", "hook:waits", "Waiter");
+    const at = Date.now() - 3_600_000;
+    await change(runId, {
+      waits: [
+        { kind: "limit", scope: "mapping:shop", limit: "runsPerHour", since: at, until: at + 300_000 },
+        { kind: "model", of: "acme/large", since: at + 300_000, until: at + 360_000 },
+        { kind: "approval", approvalIds: ["apr_1"], since: at + 400_000, until: at + 460_000 },
+        { kind: "queue", since: at + 500_000, until: at + 502_000 },
+      ],
+    });
+    await show(`#/runs/${runId}`, "limits.runsPerHour");
+    expect(await text()).toMatch(
+      /Waited 5 min 0 s for limits\.runsPerHour of mapping:shop, .*Waited 1 min 0 s for the model acme\/large, .*for a person: apr_1.*Waited 2\.0 s for a free worker, or a run of its session that went first/,
+    );
+    expect(problems).toEqual([]);
+  });
+
   it("finds a word in arguments and results, opens the call that has it, and leaves the other steps out", async () => {
     await show("#/runs?status=waiting", "Bank");
-    await page.getByRole("row", { name: /Bank/ }).click();
+    // In its middle, the row has the link to its approval.
+    await page.getByRole("row", { name: /Bank/ }).click({ position: { x: 20, y: 10 } });
     await page.getByLabel("Search in the steps").fill("saucer");
     await page
       .getByText("No step has")
@@ -227,7 +231,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await dialog.getByRole("button", { name: "Stop" }).click();
     await dialog.getByText(/^Stopped: \d+ of 900 runs retried/).waitFor();
     const counted = async (): Promise<number> => (await world.admin("/admin/v1/status")).body.status.counts["runs.cancelled"] as number;
-    const left = await counted();
+    // The one that was under way when it was stopped is finished.
+    let left = -1;
+    await expect.poll(async () => left === (left = await counted()), { interval: 300 }).toBe(true);
     expect(left).toBeGreaterThan(0);
     await dialog.getByRole("button", { name: "Close" }).last().click();
     await page

@@ -1,26 +1,20 @@
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
   const runs: string[] = [];
 
+  const mapping = {
+    id: "orders",
+    match: { path: "orders" },
+    sessionKey: "hook:order:{{id}}",
+    messageTemplate: "Order {{id}} of {{who}}",
+    wakeMode: "next-heartbeat",
+  };
+  const { world, page, problems } = useConsole({ config: { hooks: { mappings: [mapping] } } });
   beforeAll(async () => {
-    const mapping = {
-      id: "orders",
-      match: { path: "orders" },
-      sessionKey: "hook:order:{{id}}",
-      messageTemplate: "Order {{id}} of {{who}}",
-      wakeMode: "next-heartbeat",
-    };
-    world = await createWorld({ config: { hooks: { mappings: [mapping] } } });
     for (const message of ["An order of 240", "And another one"]) {
       const { runId } = (await world.post("/hooks/agent", { message, sessionKey: "hook:shop:7", wakeMode: "next-heartbeat" })).body;
       await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
@@ -29,13 +23,7 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     const { runId } = (await world.post("/hooks/orders", { id: 7, who: "<b>Ann</b>\u202e" })).body;
     await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
     await world.post("/hooks/wake", { text: "remember the milk", mode: "next-heartbeat" });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
   }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
-  });
 
   const detail = () => page.locator(".detail");
   const show = async (hash: string, words: string): Promise<void> => {

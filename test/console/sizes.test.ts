@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -49,6 +49,15 @@ describe("what a browser loads of the console, compressed", () => {
       const files = filesOf(page, filesOf("index.html"));
       expect(measure(files), page).toBeLessThanOrEqual(45 * KB);
     }
+  });
+
+  it("adds at most 1 MB to the package, unpacked", () => {
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
+      (file) => file.isFile() && file.name !== "manifest.json",
+    );
+    const bytes = files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
+    expect(bytes).toBeGreaterThan(100 * KB);
+    expect(bytes).toBeLessThanOrEqual(1000 * KB);
   });
 
   it("is at most 175 KB more for the editor, which no page loads before it is shown", () => {

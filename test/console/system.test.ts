@@ -1,31 +1,19 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../e2e/world.ts";
-import { NO_BROWSER, openBrowser } from "./browser.ts";
-import { openConsole } from "./console.ts";
+import { describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
+import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the system page", () => {
-  let world: World;
-  let browser: Awaited<ReturnType<typeof openBrowser>>;
-  let page: Page;
-  let problems: string[];
-  beforeAll(async () => {
-    world = await createWorld({
-      config: {
-        hooks: { limits: { runsPerHour: 50 }, mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "{{id}}" }] },
-        agents: { list: [{ id: "main", name: "Clerk" }] },
-        mcp: { servers: { docs: { url: "http://127.0.0.1:9/mcp" } } },
+  const { world, page, problems } = useConsole({
+    config: {
+      hooks: { limits: { runsPerHour: 50 }, mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "{{id}}" }] },
+      agents: {
+        list: [{ id: "main", name: "Clerk", schedules: [{ id: "daily", cron: "0 8 * * *", prompt: "Look around.", deliver: false }] }],
       },
-    });
-    browser = await openBrowser();
-    ({ page, problems } = await openConsole(browser.context, world));
-  }, 60_000);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.stop();
+      mcp: { servers: { docs: { url: "http://127.0.0.1:9/mcp" } } },
+    },
   });
 
   const open = async (part: string, words: string): Promise<string> => {
@@ -46,10 +34,25 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
       /docs – idle/,
       /hooks 0 of 50/,
       /\(this one\)/,
-      /runs none/,
+      /runs none/i,
     ])
       expect(text).toMatch(words);
     await shoot(page, "system-gateway");
+    expect(problems).toEqual([]);
+  });
+
+  it("shows schedules, and runs and pauses them", async () => {
+    expect(await open("schedules", "main/daily")).toMatch(
+      /main\/daily 0 8 \* \* \* UTC Look around\..*main\/heartbeat every 30 min heartbeat/,
+    );
+    const row = page.getByRole("row", { name: /main\/daily/ });
+    await row.getByRole("button", { name: "Run now" }).click();
+    await page.getByText("main/daily was started.").waitFor();
+    await row.getByRole("button", { name: "Pause" }).click();
+    await row.getByText("paused").waitFor();
+    expect((await world.admin("/admin/v1/schedules/main/daily")).body.schedule).toMatchObject({ paused: true, last: { manual: true } });
+    await row.getByRole("button", { name: "Resume" }).click();
+    await row.getByRole("button", { name: "Pause" }).waitFor();
     expect(problems).toEqual([]);
   });
 

@@ -135,6 +135,7 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     await open("#/mappings/order");
     await page.getByRole("button", { name: "Propose" }).click();
     const dialog = page.getByRole("dialog", { name: "Propose a mapping" });
+    await dialog.getByLabel("What is proposed").selectOption("");
     await dialog.getByLabel("Name of the draft").fill("refunds");
     await dialog.getByRole("button", { name: "Propose" }).click();
     await dialog.getByText("The draft refunds was written").waitFor();

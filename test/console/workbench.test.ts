@@ -208,7 +208,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     world.write("rouse.json5", theirs);
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     await dialog.getByRole("button", { name: "Save", exact: true }).click();
-    await dialog.getByText("is not as it was shown any more").waitFor();
+    await dialog.getByText("was changed while you were writing").waitFor();
     expect(await dialog.innerText()).toMatch(/has changed like this:[\s\S]*An order[\s\S]*was to be changed like this:[\s\S]*\$gte: 10/);
     expect(readConfig()).toBe(theirs);
     await shoot("conflict");

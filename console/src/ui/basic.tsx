@@ -1,12 +1,13 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { exactTime, relativeTime, visibleText } from "./format.ts";
+import { CopyIcon } from "./icon.tsx";
 import { toast } from "./toast.tsx";
 import { toneOf, type Tone } from "./tone.ts";
 
 export type { Tone } from "./tone.ts";
 
-const MARKS: Record<Tone, string> = { good: "✓", warn: "●", bad: "✗", quiet: "–" };
+const MARKS: Record<Tone, string> = { good: "✓", info: "○", warn: "●", bad: "✗", quiet: "–" };
 
 /** A state: a mark of its own shape and its word, so that colour is never all that tells. */
 export function Status({ word, tone = toneOf(word) }: { word: string; tone?: Tone }) {
@@ -59,7 +60,7 @@ export function Id({ id, to }: { id: string; to?: string }) {
     <span class="id mono" title={id}>
       {to ? <a href={to}>{short}</a> : short}
       <button type="button" class="icon" aria-label={`Copy ${id}`} onClick={() => void copy(id, id)}>
-        ⧉
+        <CopyIcon />
       </button>
     </span>
   );
@@ -90,13 +91,16 @@ export function Button({ children, onClick, kind, busy = false, disabled = false
   );
 }
 
+/** Longer values have a line of their own. */
+const LONG_VALUE = 42;
+
 /** Names and values of one thing; pairs without a value are left out. */
 export function Facts({ pairs }: { pairs: readonly (readonly [string, ComponentChildren])[] }) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
   return (
     <dl class="facts">
       {shown.map(([name, value]) => (
-        <div key={name}>
+        <div key={name} class={typeof value === "string" && value.length > LONG_VALUE ? "long" : ""}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>

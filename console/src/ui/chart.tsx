@@ -1,5 +1,5 @@
-import { useId } from "preact/hooks";
-import { clockTime, exactTime, shortNumber } from "./format.ts";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { axisTime, exactTime, shortNumber } from "./format.ts";
 
 export interface Series {
   name: string;
@@ -8,18 +8,20 @@ export interface Series {
   values: readonly number[];
 }
 
+/** The width before the real one is known. */
 const WIDTH = 640;
-const HEIGHT = 140;
-const LEFT = 44;
-const BOTTOM = 18;
+const LEFT = 32;
+const BOTTOM = 22;
 const TOP = 6;
-const PLOT = HEIGHT - BOTTOM - TOP;
 
-/** A maximum that ends an axis well: 1, 2 or 5 times a power of ten. */
+/** How high a chart of a width is. */
+const toHeight = (width: number): number => Math.round(Math.min(270, Math.max(170, width * 0.42)));
+
+/** A maximum that ends an axis well, and whose half does so too. */
 export function axisEnd(most: number): number {
   if (most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
-  return ([1, 2, 5, 10].find((factor) => factor * power >= most) ?? 10) * power;
+  return ([1, 2, 4, 6, 8, 10].find((factor) => factor * power >= most) ?? 10) * power;
 }
 
 /** What each series is called, and its colour. */
@@ -37,14 +39,14 @@ const Legend = ({ series }: { series: readonly Series[] }) => (
 );
 
 /** The lines of the value axis: nothing, half and all of `top`. */
-const ValueAxis = ({ top, unit }: { top: number; unit: string }) => (
+const ValueAxis = ({ top, unit, width, height }: { top: number; unit: string; width: number; height: number }) => (
   <>
     {[0, 0.5, 1].map((share) => {
-      const y = HEIGHT - BOTTOM - share * PLOT;
+      const y = height - BOTTOM - share * (height - BOTTOM - TOP);
       return (
         <g key={share}>
-          <line x1={LEFT} x2={WIDTH} y1={y} y2={y} class="grid" />
-          <text x={LEFT - 6} y={y + 4} class="tick end">
+          <line x1={LEFT} x2={width} y1={y} y2={y} class="grid" />
+          <text x={LEFT - 8} y={y + 4} class="tick end">
             {shortNumber(top * share)}
             {unit}
           </text>
@@ -55,7 +57,7 @@ const ValueAxis = ({ top, unit }: { top: number; unit: string }) => (
 );
 
 /** The first, the middle and the last time under the bars. */
-function TimeAxis({ times, step }: { times: readonly string[]; step: number }) {
+function TimeAxis({ times, step, height }: { times: readonly string[]; step: number; height: number }) {
   const last = times.length - 1;
   const marks =
     last > 0
@@ -68,12 +70,33 @@ function TimeAxis({ times, step }: { times: readonly string[]; step: number }) {
   return (
     <>
       {marks.map(([index, anchor]) => (
-        <text key={index} x={LEFT + (index + 0.5) * step} y={HEIGHT - 4} class={`tick ${anchor}`}>
-          {times[index] ? clockTime(times[index]) : ""}
+        <text
+          key={index}
+          x={LEFT + (index + (anchor === "middle" ? 0.5 : anchor === "end" ? 1 : 0)) * step}
+          y={height - 5}
+          class={`tick ${anchor}`}
+        >
+          {times[index] ? axisTime(times[index], times[0] ?? "") : ""}
         </text>
       ))}
     </>
   );
+}
+
+/** The width of an element, so that what is drawn in it keeps its size. */
+function useWidth(): [box: { current: HTMLDivElement | null }, width: number] {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(WIDTH);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const measure = (): void => setWidth(Math.max(200, element.clientWidth));
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [box, width];
 }
 
 export interface TimeBarsProps {
@@ -89,32 +112,40 @@ export function TimeBars({ label, times, series, unit = "" }: TimeBarsProps) {
   const titleId = useId();
   const totals = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0));
   const top = axisEnd(Math.max(0, ...totals));
-  const step = (WIDTH - LEFT) / Math.max(1, times.length);
+  const [box, width] = useWidth();
+  const step = (width - LEFT) / Math.max(1, times.length);
+  const chartHeight = toHeight(width);
+  const plot = chartHeight - BOTTOM - TOP;
+  const gap = Math.min(4, step * 0.25);
   return (
     <figure class="chart">
       <figcaption>
         <b id={titleId}>{label}</b>
         <Legend series={series} />
       </figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-labelledby={titleId}>
-        <ValueAxis top={top} unit={unit} />
-        {times.map((time, index) => {
-          const said = series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ");
-          let y = HEIGHT - BOTTOM;
-          return (
-            <g key={time}>
-              <title>{`${exactTime(time)}: ${said}`}</title>
-              <rect x={LEFT + index * step} width={step} y={TOP} height={PLOT} class="hit" />
-              {series.map(({ name, color, values }) => {
-                const height = ((values[index] ?? 0) / top) * PLOT;
-                y -= height;
-                return <rect key={name} x={LEFT + (index + 0.1) * step} width={step * 0.8} y={y} height={height} fill={`var(${color})`} />;
-              })}
-            </g>
-          );
-        })}
-        <TimeAxis times={times} step={step} />
-      </svg>
+      <div ref={box}>
+        <svg viewBox={`0 0 ${width} ${chartHeight}`} role="img" aria-labelledby={titleId}>
+          <ValueAxis top={top} unit={unit} width={width} height={chartHeight} />
+          {times.map((time, index) => {
+            const said = series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ");
+            let y = chartHeight - BOTTOM;
+            return (
+              <g key={time}>
+                <title>{`${exactTime(time)}: ${said}`}</title>
+                <rect x={LEFT + index * step} width={step} y={TOP} height={plot} class="hit" />
+                {series.map(({ name, color, values }) => {
+                  const height = ((values[index] ?? 0) / top) * plot;
+                  y -= height;
+                  return (
+                    <rect key={name} x={LEFT + index * step + gap / 2} width={step - gap} y={y} height={height} fill={`var(${color})`} />
+                  );
+                })}
+              </g>
+            );
+          })}
+          <TimeAxis times={times} step={step} height={chartHeight} />
+        </svg>
+      </div>
     </figure>
   );
 }

@@ -1,8 +1,12 @@
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
+const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const NUMBER = new Intl.NumberFormat();
 const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+
+/** In seconds: from then on the year says more than the hour. */
+const HALF_A_YEAR = 15_768_000;
 
 /** The time with date and seconds, in the reader's zone. */
 export const exactTime = (iso: string): string => EXACT.format(new Date(iso));
@@ -20,12 +24,19 @@ export function relativeTime(iso: string, now = Date.now()): string {
         : seconds < 86_400
           ? `${Math.round(seconds / 3600)} h`
           : null;
-  if (amount === null) return DAY.format(new Date(iso));
+  if (amount === null) return (seconds < HALF_A_YEAR ? DAY : YEAR).format(new Date(iso));
   return ms > 0 ? `${amount} ago` : `in ${amount}`;
 }
 
 /** The time of the day, `12:04:11`. */
 export const clockTime = (iso: string): string => CLOCK.format(new Date(iso));
+
+const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric" });
+
+/** A time as it stands under a chart that begins at `first`: with the date if the chart spans more than a day. */
+export const axisTime = (iso: string, first: string): string =>
+  (Date.now() - Date.parse(first) > 25 * 3_600_000 ? DATE : HOUR).format(new Date(iso));
 
 /** A length of time in ms, such as `320 ms`, `4.2 s`, `3 min 20 s`. */
 export function duration(ms: number): string {

@@ -1,12 +1,10 @@
 /** What a state means to the reader: colour and mark follow it. */
-export type Tone = "good" | "warn" | "bad" | "quiet";
+export type Tone = "good" | "info" | "warn" | "bad" | "quiet";
 
 const TONES: Record<Exclude<Tone, "quiet">, readonly string[]> = {
   good: ["accepted", "succeeded", "delivered", "ok", "done", "connected", "approved", "resolved", "passed"],
-  warn: [
-    ..."unmatched parked warn unknown no_route timed_out cancelled collecting waiting denied open testing pending".split(" "),
-    ..."queued running snoozed draft missing processing".split(" "),
-  ],
+  info: "queued running collecting processing pending testing sending started extracting indexing".split(" "),
+  warn: "unmatched parked warn unknown no_route timed_out cancelled waiting denied open snoozed draft missing".split(" "),
   bad: ["failed", "rejected", "fail", "failing", "expired", "lost", "error"],
 };
 /** The tone of a state's word. */

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ApprovalView } from "../../../../src/admin/approvals.ts";
 import { ask } from "../../api.ts";
+import { recountApprovals } from "../../open-approvals.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
@@ -66,6 +67,7 @@ function Decide({ approval, decided }: { approval: ApprovalView; decided(): void
       if (asked && !(await confirmed(asked.title, asked.text, VERDICTS[verdict].label, true))) return;
       await ask(`/approvals/${encodeURIComponent(approval.id)}`, { method: "POST", body: { verdict, ...more } });
       sent.add(question);
+      recountApprovals();
       setDialog(null);
       toast(`${VERDICTS[verdict].done}: ${approval.tool}.`);
       decided();

@@ -4,6 +4,7 @@ import { filter, href, place } from "../../router.ts";
 import { useResource } from "../../resource.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Select } from "../../ui/fields.tsx";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Failed } from "../../ui/states.tsx";
 import { say, session, startAnew, turns } from "./conversation.ts";
 import { TurnView } from "./turn.tsx";
@@ -77,20 +78,24 @@ export function Page() {
   const current = agent === "" ? standard : agent;
   return (
     <>
-      <header class="page-head">
-        <h1>Chat</h1>
-        <Select
-          label="Agent"
-          value={current}
-          options={list.map(({ id, name, model }) => [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const)}
-          onChange={(id) => filter({ agent: id === standard ? "" : id })}
-        />
-        <div class="actions">
+      <PageHead
+        title="Chat"
+        filters={
+          <>
+            <Select
+              label="Agent"
+              value={current}
+              options={list.map(({ id, name, model }) => [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const)}
+              onChange={(id) => filter({ agent: id === standard ? "" : id })}
+            />
+          </>
+        }
+        actions={
           <Button onClick={startAnew} disabled={shown.length === 0}>
             New conversation
           </Button>
-        </div>
-      </header>
+        }
+      />
       {agents.error && !agents.data ? <Failed error={agents.error} retry={agents.reload} /> : null}
       <ol class="chat-log" ref={log} aria-live="polite" aria-label="Conversation">
         {shown.map((turn) => (

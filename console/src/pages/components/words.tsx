@@ -11,13 +11,20 @@ const SOFT = [
   "--warn-soft",
   "--bad",
   "--bad-soft",
+  "--info",
+  "--info-soft",
+  "--quiet-soft",
   "--outside",
   "--plot-1",
   "--plot-2",
   "--plot-3",
   "--plot-4",
+  "--plot-good",
+  "--plot-warn",
+  "--plot-bad",
+  "--plot-quiet",
 ];
-const SIZES = ["--text-xs", "--text-s", "--text-m", "--text-l", "--text-xl", "--text-2xl"];
+const SIZES = ["--text-xs", "--text-s", "--text-m", "--text-l", "--text-xl"];
 const HOURS = Array.from({ length: 24 }, (_, hour) => new Date(Date.UTC(2026, 0, 5, hour)).toISOString());
 const WAVE = HOURS.map((_, hour) => Math.round(40 + 30 * Math.sin(hour / 3)));
 const BODY = {

@@ -8,16 +8,13 @@ import { plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 
-/** Sends again what did not arrive, after a question: what is unknown may have arrived. */
+/** Sends again what did not arrive. Of a delivery that is unknown it asks first: it may have arrived. */
 function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): void }) {
   const { id, status, chunks, sentChunks } = delivery;
   const [retry, busy] = useAction(async () => {
     const left = plural(chunks - sentChunks, "message");
-    const text =
-      status === "unknown"
-        ? `The channel could not say whether it has the message: it may arrive twice. ${left} to send.`
-        : `${left} to send.`;
-    if (!(await confirmed("Send it again?", text, "Retry"))) return;
+    const text = `The channel could not say whether it has the message: it may arrive twice. ${left} to send.`;
+    if (status === "unknown" && !(await confirmed("Send it again?", text, "Retry"))) return;
     const answer = await ask<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}/retry`, { method: "POST" });
     toast(`The delivery is ${answer.delivery.status} now.`);
     retried();
@@ -46,7 +43,7 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
         ],
         ["to", delivery.to === null ? null : visibleText(delivery.to)],
         ["thread", delivery.thread === null ? null : visibleText(delivery.thread)],
-        ["run", <Id id={delivery.runId} to={href("runs", delivery.runId)} />],
+        ["run", delivery.runId === "" ? null : <Id id={delivery.runId} to={href("runs", delivery.runId)} />],
         ["approval", approvalId === null ? null : <Id id={approvalId} to={href("approvals", approvalId)} />],
         ["sent", `${delivery.sentChunks} of ${delivery.chunks}`],
         ["tries", delivery.attempts],

@@ -38,9 +38,13 @@ const COLUMNS: readonly Column<DeliveryView>[] = [
       ),
     grow: true,
   },
-  { head: "Sent", cell: ({ sentChunks, chunks }) => `${sentChunks} of ${chunks}`, numeric: true },
+  { head: "Sent", cell: ({ sentChunks, chunks }) => `${sentChunks} of ${chunks}`, numeric: true, minor: true },
   { head: "Tries", cell: ({ attempts }) => attempts, numeric: true, minor: true },
-  { head: "Run", cell: ({ runId }) => <Id id={runId} to={href("runs", runId)} />, minor: true },
+  {
+    head: "Run",
+    cell: ({ runId }) => (runId === "" ? <span class="quiet">–</span> : <Id id={runId} to={href("runs", runId)} />),
+    minor: true,
+  },
 ];
 
 /** Whether a delivery has this text in what names it, or in its error. */

@@ -8,6 +8,7 @@ import { useResource } from "../../resource.ts";
 import { Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { bytes, number, visibleText } from "../../ui/format.ts";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -97,25 +98,27 @@ function Head({ filters, text }: { filters: Filters; text: string }) {
   const keys = useResource<{ keys: { tenant: string }[] }>("/keys");
   const tenants = [...new Set([DOCUMENT_TENANT, ...(keys.data?.keys.map(({ tenant }) => tenant) ?? []), filters.tenant])];
   return (
-    <header class="page-head">
-      <h1>Documents</h1>
-      <Search label="Search in passages" value={text} placeholder="Ask as an agent would" onSearch={(q) => filter({ q })} />
-      {text === "" ? (
-        <Select label="State" value={filters.status} options={["", ...STATES]} onChange={(status) => filter({ status })} />
-      ) : null}
-      <Select
-        label="Agent"
-        value={filters.agent}
-        options={["", ...(agents.data?.agents.map(({ id }) => id) ?? [])]}
-        onChange={(agent) => filter({ agent })}
-      />
-      {tenants.length > 1 ? (
-        <Select label="Tenant" value={filters.tenant} options={tenants} onChange={(tenant) => filter({ tenant })} />
-      ) : null}
-      <div class="actions">
-        <UploadButton fields={filters} />
-      </div>
-    </header>
+    <PageHead
+      title="Documents"
+      filters={
+        <>
+          <Search label="Search in passages" value={text} placeholder="Ask as an agent would" onSearch={(q) => filter({ q })} />
+          {text === "" ? (
+            <Select label="State" value={filters.status} options={["", ...STATES]} onChange={(status) => filter({ status })} />
+          ) : null}
+          <Select
+            label="Agent"
+            value={filters.agent}
+            options={["", ...(agents.data?.agents.map(({ id }) => id) ?? [])]}
+            onChange={(agent) => filter({ agent })}
+          />
+          {tenants.length > 1 ? (
+            <Select label="Tenant" value={filters.tenant} options={tenants} onChange={(tenant) => filter({ tenant })} />
+          ) : null}
+        </>
+      }
+      actions={<UploadButton fields={filters} />}
+    />
   );
 }
 

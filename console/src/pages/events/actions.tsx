@@ -38,11 +38,17 @@ interface Result {
 
 const QUESTION = "It comes in again and is handled by the current mappings. Work that it did before is done once more.";
 
-/** Replays an event after asking, or says what that would do: what starts it, whether it is under way, and what came of it. */
-function useReplay(id: string, onChange: () => void): [start: (dryRun: boolean) => void, busy: boolean, result: Result | null] {
+/**
+ * Replays an event, after a question if it did work before, or says what that would do: what starts it, whether it is under
+ * way, and what came of it.
+ */
+function useReplay(
+  { id, outcome }: EventInFull,
+  onChange: () => void,
+): [start: (dryRun: boolean) => void, busy: boolean, result: Result | null] {
   const [result, setResult] = useState<Result | null>(null);
   const [start, busy] = useAction(async (dryRun: boolean) => {
-    if (!dryRun && !(await confirmed("Replay this event?", QUESTION, "Replay"))) return;
+    if (!dryRun && outcome === "accepted" && !(await confirmed("Replay this event?", QUESTION, "Replay"))) return;
     setResult({ result: await replay(id, { dryRun }), dryRun });
     if (!dryRun) onChange();
   }, toastError);
@@ -58,7 +64,7 @@ export function Actions({ explanation, onChange }: { explanation: ExplanationVie
   const { query } = place.value;
   const comparing = query["compare"] !== undefined;
   const setCompare = (compare: string | undefined): void => go(href("events", event.id, { ...query, compare }), { replace: true });
-  const [start, busy, result] = useReplay(event.id, onChange);
+  const [start, busy, result] = useReplay(event, onChange);
   const [mark, marking] = useAction(() => setBookmark(event.id, bookmark === null, onChange), toastError);
   const edit = (): void => go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "", { event: event.id }));
   useKeys(open === null && !comparing ? { e: edit, f: () => setOpen("freeze") } : {});

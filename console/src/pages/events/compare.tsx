@@ -5,7 +5,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { describe } from "./columns.tsx";
+import { describe } from "./describe.ts";
 import { compareEvents } from "./differences.ts";
 import type { EventInFull, EventRow } from "./types.ts";
 

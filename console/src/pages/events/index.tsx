@@ -6,6 +6,7 @@ import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
 import { lazy } from "../../ui/lazy.tsx";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Failed, Skeleton } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -41,7 +42,7 @@ function Filters() {
       <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
       <PathAndMapping />
       <Select label="Since" value={query["since"] ?? ""} options={since} onChange={(value) => filter({ since: value })} />
-      <label class="events-check">
+      <label class="check">
         <input
           type="checkbox"
           checked={query["failed"] === "1"}
@@ -49,7 +50,7 @@ function Filters() {
         />
         With a failed run
       </label>
-      <label class="events-check">
+      <label class="check">
         <input
           type="checkbox"
           checked={query["bookmarked"] === "1"}
@@ -119,13 +120,7 @@ export function Page() {
   useKeys(id === "" ? {} : { Escape: close });
   return (
     <>
-      <header class="page-head">
-        <h1>Events</h1>
-        <Filters />
-        <div class="actions">
-          <ReplayMany query={query} onClose={pages.reload} />
-        </div>
-      </header>
+      <PageHead title="Events" filters={<Filters />} actions={<ReplayMany query={query} rows={pages.rows} onClose={pages.reload} />} />
       <Split
         name="events"
         list={<List pages={pages} filtered={asked.size > 0} />}

@@ -30,7 +30,9 @@ const Pairs = ({ pairs, none }: { pairs: readonly (readonly [string, string])[];
   pairs.length === 0 ? (
     <p class="quiet">{none}</p>
   ) : (
-    <Facts pairs={pairs.slice(0, 2000).map(([name, value]) => [visibleText(name), visibleText(value)] as const)} />
+    <div class="events-as-sent">
+      <Facts pairs={pairs.slice(0, 2000).map(([name, value]) => [visibleText(name), visibleText(value)] as const)} />
+    </div>
   );
 
 function ReadBody({ text, contentType }: { text: string; contentType: string | null }) {

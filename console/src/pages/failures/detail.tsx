@@ -143,7 +143,7 @@ function Group({ group }: { group: FailureGroup }) {
         ]}
       />
       {group.message === null ? null : <pre class="code">{visibleText(group.message)}</pre>}
-      <TimeBars label="Failures an hour" times={times} series={[{ name: "failures", color: "--bad", values: group.hours }]} />
+      <TimeBars label="Failures an hour" times={times} series={[{ name: "failures", color: "--plot-bad", values: group.hours }]} />
       <Section title="Example">
         <p>
           <Id id={group.example} to={exampleHref(group)} /> ·{" "}

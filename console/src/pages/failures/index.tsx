@@ -4,8 +4,9 @@ import { filter, go, href, place } from "../../router.ts";
 import { Status, Time } from "../../ui/basic.tsx";
 import { Spark } from "../../ui/chart.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
-import { number, visibleText } from "../../ui/format.ts";
+import { number, plural, visibleText } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
@@ -43,18 +44,22 @@ function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
     counts ? `${title} (${number(counts[name])})` : title,
   ];
   return (
-    <header class="page-head">
-      <h1>Failures</h1>
-      <Search label="Search" placeholder="Mapping, path, error or name" value={search} onSearch={(text) => filter({ search: text })} />
-      <Select
-        label="Status"
-        value={status}
-        options={[count("open", "Open"), count("snoozed", "Snoozed"), count("resolved", "Resolved"), ["all", "All"]]}
-        onChange={(value) => filter({ status: value === "open" ? undefined : value })}
-      />
-      <Select label="Kind" value={kind} options={KINDS} onChange={(value) => filter({ kind: value })} />
-      <Select label="Since" value={since} options={WINDOWS} onChange={(value) => filter({ since: value })} />
-    </header>
+    <PageHead
+      title="Failures"
+      filters={
+        <>
+          <Search label="Search" placeholder="Mapping, path, error or name" value={search} onSearch={(text) => filter({ search: text })} />
+          <Select
+            label="Status"
+            value={status}
+            options={[count("open", "Open"), count("snoozed", "Snoozed"), count("resolved", "Resolved"), ["all", "All"]]}
+            onChange={(value) => filter({ status: value === "open" ? undefined : value })}
+          />
+          <Select label="Kind" value={kind} options={KINDS} onChange={(value) => filter({ kind: value })} />
+          <Select label="Since" value={since} options={WINDOWS} onChange={(value) => filter({ since: value })} />
+        </>
+      }
+    />
   );
 }
 
@@ -98,6 +103,32 @@ function Groups({ rows }: { rows: readonly FailureGroup[] }) {
   );
 }
 
+const SHOWN_PATHS = 5;
+
+/** The paths with the most failures of the groups that are listed. A path is where one sender posts to. */
+function countPaths(groups: readonly FailureGroup[]): [path: string, count: number][] {
+  const counts = new Map<string, number>();
+  for (const { path, count } of groups) if (path !== null) counts.set(path, (counts.get(path) ?? 0) + count);
+  return [...counts].toSorted(([, one], [, other]) => other - one);
+}
+
+function FailsMost({ groups }: { groups: readonly FailureGroup[] }) {
+  const paths = countPaths(groups);
+  if (paths.length === 0) return null;
+  return (
+    <p class="failures-note">
+      Fails most often:{" "}
+      {paths.slice(0, SHOWN_PATHS).map(([path, count], index) => (
+        <span key={path}>
+          {index === 0 ? "" : " · "}
+          <a href={href("failures", "", { ...place.value.query, search: path })}>{visibleText(path)}</a> {number(count)}
+        </span>
+      ))}
+      {paths.length > SHOWN_PATHS ? <span class="quiet"> and {plural(paths.length - SHOWN_PATHS, "other path")}</span> : null}
+    </p>
+  );
+}
+
 const toTone = ({ status }: FailureGroup): "good" | "warn" | "bad" =>
   status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad";
 
@@ -135,7 +166,10 @@ export function Page() {
                   {rows.length === 0 ? (
                     <Empty command="rouse failures list">{search === "" ? NONE[status] : "No group matches the search."}</Empty>
                   ) : (
-                    <Groups rows={rows} />
+                    <>
+                      <FailsMost groups={rows} />
+                      <Groups rows={rows} />
+                    </>
                   )}
                 </>
               );

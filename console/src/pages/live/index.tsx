@@ -7,6 +7,7 @@ import { Select } from "../../ui/fields.tsx";
 import { number, plural } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
 import { lazy } from "../../ui/lazy.tsx";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -56,18 +57,24 @@ function Announcer({ rows, paused }: { rows: readonly EventRow[]; paused: boolea
 function Head({ live, paused, onPause }: { live: LiveEvents; paused: boolean; onPause(): void }) {
   const { query } = place.value;
   return (
-    <header class="page-head">
-      <h1>Live</h1>
-      <Status word={WORDS[live.state]} tone={TONES[live.state]} />
-      <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
-      <PathAndMapping />
-      <div class="actions">
-        {live.waiting > 0 ? <span class="live-waiting">{number(live.waiting)} waiting</span> : null}
-        <Button onClick={onPause} title="Pause or go on (p)">
-          {paused ? "▶ Go on" : "❚❚ Pause"}
-        </Button>
-      </div>
-    </header>
+    <PageHead
+      title="Live"
+      filters={
+        <>
+          <Status word={WORDS[live.state]} tone={TONES[live.state]} />
+          <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
+          <PathAndMapping />
+        </>
+      }
+      actions={
+        <>
+          {live.waiting > 0 ? <span class="live-waiting">{number(live.waiting)} waiting</span> : null}
+          <Button onClick={onPause} title="Pause or go on (p)">
+            {paused ? "▶ Go on" : "❚❚ Pause"}
+          </Button>
+        </>
+      }
+    />
   );
 }
 

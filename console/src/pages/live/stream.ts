@@ -132,15 +132,7 @@ export function useLiveEvents(query: string, paused: boolean): LiveEvents {
       error = said;
       painter.ask();
     });
-    // A stream without events says nothing for a while: it stands once the request was answered.
-    const settle = setTimeout(() => {
-      if (state === "connecting") {
-        state = "live";
-        painter.ask();
-      }
-    }, 1000);
     return () => {
-      clearTimeout(settle);
       abort.abort();
       painter.stop();
     };

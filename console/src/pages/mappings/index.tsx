@@ -1,12 +1,16 @@
 import { useResource } from "../../resource.ts";
 import { place } from "../../router.ts";
+import { lazy } from "../../ui/lazy.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { DraftPage } from "./draft.tsx";
 import { MappingList } from "./list.tsx";
 import "./style.css";
 import type { MappingText, Mappings } from "./types.ts";
 import { NEW } from "./use-workbench.ts";
-import { WorkbenchPage } from "./workbench.tsx";
+
+const DraftPage = lazy(async () => (await import("./draft.tsx")).DraftPage);
+
+/** The workbench is larger than the list, which needs none of it. */
+const WorkbenchPage = lazy(async () => (await import("./workbench.tsx")).WorkbenchPage);
 
 /** How the address names a draft: `#/mappings/draft:refund`. */
 const DRAFT = "draft:";
@@ -16,10 +20,10 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
   const { copy = "" } = place.value.query;
   const named = id === NEW ? copy : id;
   const mapping = useResource<{ mapping: MappingText }>(named === "" ? null : `/mappings/${encodeURIComponent(named)}`, { live: true });
-  if (named === "") return <WorkbenchPage key={id} id={id} mapping={undefined} mappings={mappings} />;
+  if (named === "") return <WorkbenchPage key={id} id={id} mapping={undefined} mappings={mappings} reload={mapping.reload} />;
   return (
     <Loaded resource={mapping}>
-      {({ mapping: found }) => <WorkbenchPage key={`${id} ${named}`} id={id} mapping={found} mappings={mappings} />}
+      {({ mapping: found }) => <WorkbenchPage key={`${id} ${named}`} id={id} mapping={found} mappings={mappings} reload={mapping.reload} />}
     </Loaded>
   );
 }

@@ -5,6 +5,7 @@ import { filter, go, href, place } from "../../router.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
 import type { DraftView, Mappings, PlacedMapping, Trial } from "./types.ts";
@@ -109,16 +110,20 @@ export function MappingList({ mappings, drafts }: Mappings) {
   );
   return (
     <>
-      <header class="page-head">
-        <h1>Mappings</h1>
-        <Search label="Search mappings" value={search} onSearch={(text) => filter({ search: text })} />
-        <Select label="Origin" value={owner} options={OWNERS} onChange={(value) => filter({ owner: value })} />
-        <div class="actions">
+      <PageHead
+        title="Mappings"
+        filters={
+          <>
+            <Search label="Search mappings" value={search} onSearch={(text) => filter({ search: text })} />
+            <Select label="Origin" value={owner} options={OWNERS} onChange={(value) => filter({ owner: value })} />
+          </>
+        }
+        actions={
           <Button kind="primary" onClick={() => go(href("mappings", "new"))}>
             New mapping
           </Button>
-        </div>
-      </header>
+        }
+      />
       <div class="page-body mappings-list">
         {mappings.length === 0 ? (
           <Empty command="rouse presets list">No mapping is live. Write one here, or enable a preset: this lists them.</Empty>

@@ -5,8 +5,10 @@ import { useAction } from "../../resource.ts";
 import { go, href } from "../../router.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { TextField } from "../../ui/fields.tsx";
-import { plural } from "../../ui/format.ts";
+import { Select, TextField } from "../../ui/fields.tsx";
+import { plural, visibleText } from "../../ui/format.ts";
+import { proposedEdit, type ProposedEdit } from "./proposed.tsx";
+import type { Mappings } from "./types.ts";
 import type { Workbench } from "./use-workbench.ts";
 
 /** As many events as a proposal may have. */
@@ -19,6 +21,7 @@ function toText(line: ProposalLine): string {
     return `From ${plural(events, "event")}; ${limits}.`;
   }
   if (line.type === "round") return "An answer of the model was tried on the events.";
+  if (line.ok && line.proposal.edit) return `A change of ${line.proposal.edit.mapping} is proposed.`;
   return line.ok ? `The draft ${line.proposal.name} was written. It is not live.` : line.message;
 }
 
@@ -40,55 +43,150 @@ function Progress({ lines, error }: { lines: readonly ProposalLine[]; error: Err
   );
 }
 
-/** Lets the gateway draft a mapping from the events of this hook. */
-export function ProposeDialog({ bench, onClose }: { bench: Workbench; onClose(): void }) {
-  const [name, setName] = useState("");
-  const [say, setSay] = useState("");
-  const [hasModel, setModel] = useState(false);
+/** A mapping that does not take the event, and why. */
+interface Near {
+  id: string;
+  held: number;
+  reason: string;
+}
+
+/** The mappings of the user's files that do not take the event: that of the page first, then the nearest. */
+function listNear({ id, isNew, evaluated }: Workbench, { mappings }: Mappings): Near[] {
+  const own = new Set(mappings.filter((one) => one.own).map((one) => one.id));
+  const traces = evaluated.good?.result?.traces ?? [];
+  const near = traces
+    .filter(({ verdict, mapping }) => verdict === "no" && own.has(mapping))
+    .map(({ mapping, conditions }): Near => ({
+      id: mapping,
+      held: conditions.filter(({ result }) => result === true).length,
+      reason: conditions.find(({ result }) => result !== true)?.reason ?? "",
+    }))
+    .toSorted((a, b) => b.held - a.held);
+  const isHere = (one: Near): boolean => !isNew && one.id === id;
+  return [...near.filter(isHere), ...near.filter((one) => !isHere(one))];
+}
+
+/** What is asked of the gateway: a draft of a new mapping from the events of the hook, or a change of one from the event. */
+function toRequest(
+  { eventId, events }: Workbench,
+  { fix, name, say, hasModel }: { fix: string; name: string; say: string; hasModel: boolean },
+) {
+  const asked = { ...(say.trim() === "" ? {} : { say: say.trim() }), ...(hasModel ? {} : { model: false }) };
+  if (fix !== "") return { fix, write: false, events: [eventId], ...asked };
+  return { name: name.trim(), events: [...new Set([eventId, ...events.map(({ id }) => id)])].slice(0, MAX_EVENTS), ...asked };
+}
+
+/** Makes a proposal, and follows how far it comes. */
+function useProposal(onEdit: (proposed: ProposedEdit) => void) {
   const [lines, setLines] = useState<readonly ProposalLine[]>([]);
   const [error, setError] = useState<Error | null>(null);
   const abort = useRef(new AbortController());
   const [propose, isBusy] = useAction(
-    async () => {
+    async (body: object) => {
       setLines([]);
       setError(null);
-      const events = [bench.eventId, ...bench.events.map(({ id }) => id).filter((id) => id !== bench.eventId)].slice(0, MAX_EVENTS);
-      const body = { name: name.trim(), events, ...(say.trim() === "" ? {} : { say: say.trim() }), ...(hasModel ? {} : { model: false }) };
-      for await (const line of askLines<ProposalLine>("/proposals", { method: "POST", body, signal: abort.current.signal }))
+      let reasons: ProposedEdit["reasons"] = [];
+      for await (const line of askLines<ProposalLine>("/proposals", { method: "POST", body, signal: abort.current.signal })) {
+        if (line.type === "plan") reasons = line.plan.mends?.reasons ?? [];
+        const edit = line.type === "end" && line.ok ? line.proposal.edit : null;
+        if (line.type === "end" && line.ok && edit) onEdit({ ...line.proposal, edit, reasons });
         setLines((before) => [...before, line]);
+      }
     },
     (failed) => abort.current.signal.aborted || setError(failed),
   );
   const end = lines.at(-1);
-  const made = end?.type === "end" && end.ok ? end.proposal : null;
+  const made = end?.type === "end" && end.ok && !end.proposal.edit ? end.proposal : null;
+  return { lines, error, propose, isBusy, made, stop: () => abort.current.abort() };
+}
+
+interface KindProps {
+  /** The mapping that is mended; empty for a new one. */
+  fix: string;
+  setFix(fix: string): void;
+  name: string;
+  setName(name: string): void;
+  near: readonly Near[];
+}
+
+/** Whether a mapping is mended, and which one, or a new one is drafted. */
+function Kind({ fix, setFix, name, setName, near }: KindProps) {
+  const options = [...near.map(({ id }) => [id, `Mend ${id}`] as const), ["", "A new mapping, as a draft"] as const];
+  const reason = near.find(({ id }) => id === fix)?.reason ?? "";
+  return (
+    <>
+      <Select label="What is proposed" value={fix} options={options} onChange={setFix} />
+      {fix === "" ? (
+        <>
+          <p>Drafts a mapping from up to {MAX_EVENTS} events of this hook, and writes a test of each beside it. A draft is not live.</p>
+          <TextField label="Name of the draft" value={name} onInput={setName} required autoFocus hint="Lower-case letters, digits and -." />
+        </>
+      ) : (
+        <p>It does not take the event: {visibleText(reason)}. The change is shown in the editor; nothing is written.</p>
+      )}
+    </>
+  );
+}
+
+interface ModelProps {
+  hasModel: boolean;
+  setModel(hasModel: boolean): void;
+  say: string;
+  setSay(say: string): void;
+}
+
+/** Whether a model is asked, and for what. */
+function Model({ hasModel, setModel, say, setSay }: ModelProps) {
+  return (
+    <>
+      <label class="mappings-confirm">
+        <input type="checkbox" checked={hasModel} onChange={(event) => setModel(event.currentTarget.checked)} />
+        <span>Ask the model of the default agent. It gets masked bodies of at most 5 events.</span>
+      </label>
+      {hasModel ? (
+        <TextField label="What is wanted" value={say} onInput={setSay} lines={3} hint="Such as: page me when a P1 ticket opens." />
+      ) : null}
+    </>
+  );
+}
+
+/** Lets the gateway draft a mapping from the events of this hook, or mend one that does not take the event. */
+export function ProposeDialog({ bench, mappings, onClose }: { bench: Workbench; mappings: Mappings; onClose(): void }) {
+  const near = listNear(bench, mappings);
+  const isUnmatched = bench.evaluated.good?.result?.outcome === "unmatched";
+  const isMended = isUnmatched || near[0]?.id === bench.id;
+  const [fix, setFix] = useState(isMended ? (near[0]?.id ?? "") : "");
+  const [name, setName] = useState("");
+  const [say, setSay] = useState("");
+  const [hasModel, setModel] = useState(false);
+  const { lines, error, propose, isBusy, made, stop } = useProposal((proposed) => {
+    proposedEdit.value = proposed;
+    onClose();
+    if (proposed.edit.mapping !== bench.id) go(href("mappings", proposed.edit.mapping, { event: bench.eventId }));
+  });
   const close = (): void => {
-    abort.current.abort();
+    stop();
     onClose();
   };
+  const isInTheWay = fix === bench.id && bench.isChanged;
   return (
     <Dialog title="Propose a mapping" onClose={close}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
           if (made) go(href("mappings", `draft:${made.name}`));
-          else propose();
+          else if (!isInTheWay) propose(toRequest(bench, { fix, name, say, hasModel }));
         }}
       >
         <div class="body">
-          <p>Drafts a mapping from up to {MAX_EVENTS} events of this hook, and writes a test of each beside it. A draft is not live.</p>
-          <TextField label="Name of the draft" value={name} onInput={setName} required autoFocus hint="Lower-case letters, digits and -." />
-          <label class="mappings-confirm">
-            <input type="checkbox" checked={hasModel} onChange={(event) => setModel(event.currentTarget.checked)} />
-            <span>Ask the model of the default agent. It gets masked bodies of at most 5 events.</span>
-          </label>
-          {hasModel ? (
-            <TextField label="What is wanted" value={say} onInput={setSay} lines={3} hint="Such as: page me when a P1 ticket opens." />
-          ) : null}
+          <Kind {...{ fix, setFix, name, setName, near }} />
+          {isInTheWay ? <p class="warn">Save or drop your own change first: the proposal is made from the text of the file.</p> : null}
+          <Model {...{ hasModel, setModel, say, setSay }} />
           <Progress lines={lines} error={error} />
         </div>
         <footer>
           <Button onClick={close}>{isBusy ? "Stop" : "Close"}</Button>
-          <Button kind="primary" submit busy={isBusy}>
+          <Button kind="primary" submit busy={isBusy} disabled={isInTheWay}>
             {made ? "Open the draft" : "Propose"}
           </Button>
         </footer>

@@ -117,6 +117,20 @@ function Refusal({ error }: { error: Error }) {
   );
 }
 
+/** What the change does, and what has to be confirmed. */
+function Shown(props: { check: LandingCheck; confirm: readonly string[]; onConfirm(given: string[]): void }) {
+  const { check, confirm, onConfirm } = props;
+  return (
+    <>
+      <p class="quiet mono">{check.file}</p>
+      {check.diff === "" ? <p>The file has this text already.</p> : <Diff text={check.diff} />}
+      <Facts check={check} />
+      {check.obstacle === null ? null : <p class="warn">The file cannot be written here: {check.obstacle}. Take the change as a patch.</p>}
+      <Confirmations names={check.confirm} given={confirm} onChange={onConfirm} />
+    </>
+  );
+}
+
 interface SaveState {
   check: LandingCheck | null;
   error: Error | null;
@@ -162,17 +176,35 @@ function useSave(change: Change, onSaved: (file: string) => void) {
   return { ...state, confirm, setConfirm, token, setToken, patch, save, isSaving, again };
 }
 
-/** Whether a change can be made: it has no problem, changes something, and is confirmed by name. */
-const isAgreed = (check: LandingCheck | null, confirm: readonly string[]): boolean =>
-  check !== null && check.problems.length === 0 && check.diff !== "" && check.confirm.every((name) => confirm.includes(name));
+/** Whether a change can be made: it has no problem, unless it is the text of a draft, changes something, and is confirmed by name. */
+const isAgreed = ({ kind }: Change, check: LandingCheck | null, confirm: readonly string[]): boolean =>
+  check !== null &&
+  (kind === "draft-text" || check.problems.length === 0) &&
+  check.diff !== "" &&
+  check.confirm.every((name) => confirm.includes(name));
+
+interface SaveProps {
+  change: Change;
+  canWrite: boolean;
+  onClose(): void;
+  onSaved(file: string): void;
+  /** Called if someone else has changed the file meanwhile. */
+  onOvertaken?(): void;
+}
+
+const isConflict = (error: Error | null): boolean => error instanceof AskError && error.code === "conflict";
 
 /** Shows what a change would do, asks for what has to be confirmed, and makes it. */
-export function SaveDialog(props: { change: Change; canWrite: boolean; onClose(): void; onSaved(file: string): void }) {
-  const { change, canWrite, onClose, onSaved } = props;
+export function SaveDialog({ change, canWrite, onClose, onSaved, onOvertaken }: SaveProps) {
   const saving = useSave(change, onSaved);
   const { check, error, isTokenNeeded, confirm, setConfirm, token, setToken, save, isSaving } = saving;
-  const isOpen = isAgreed(check, confirm);
-  const isStale = error instanceof AskError && error.code === "conflict";
+  const isOpen = isAgreed(change, check, confirm);
+  const isStale = isConflict(error);
+  // What is written in the editor goes on there, beside what the file has now.
+  const isText = "from" in change;
+  useEffect(() => {
+    if (isStale) onOvertaken?.();
+  }, [isStale]);
   const patch = saving.patch ?? check?.diff ?? "";
   return (
     <Dialog title="Save" onClose={onClose} wide>
@@ -184,18 +216,9 @@ export function SaveDialog(props: { change: Change; canWrite: boolean; onClose()
       >
         <div class="body mappings-save">
           {check === null && error === null ? <Skeleton /> : null}
-          {check ? (
-            <>
-              <p class="quiet mono">{check.file}</p>
-              {check.diff === "" ? <p>The file has this text already.</p> : <Diff text={check.diff} />}
-              <Facts check={check} />
-              {check.obstacle === null ? null : (
-                <p class="warn">The file cannot be written here: {check.obstacle}. Take the change as a patch.</p>
-              )}
-              <Confirmations names={check.confirm} given={confirm} onChange={setConfirm} />
-            </>
-          ) : null}
+          {check ? <Shown check={check} confirm={confirm} onConfirm={setConfirm} /> : null}
           {canWrite ? null : <p class="warn">This console may write no file (gateway.console). Take the change as a patch.</p>}
+          {isStale && isText ? <p>Your text is kept: close this, and choose above it whose text goes on.</p> : null}
           {isTokenNeeded ? (
             <TextField
               label="Gateway token"
@@ -211,7 +234,7 @@ export function SaveDialog(props: { change: Change; canWrite: boolean; onClose()
           ) : null}
         </div>
         <footer>
-          {isStale ? <Button onClick={saving.again}>Look at it again</Button> : null}
+          {isStale && !isText ? <Button onClick={saving.again}>Look at it again</Button> : null}
           <Button disabled={patch === ""} onClick={() => download("mapping.patch", patch)}>
             Patch
           </Button>

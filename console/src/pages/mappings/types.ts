@@ -19,7 +19,8 @@ export interface Mappings {
 
 /** A change of mappings, as the admin API takes it. */
 export type Change =
-  | { kind: "replace"; mapping: string; text: string }
+  | { kind: "replace"; mapping: string; text: string; from?: string }
   | { kind: "add"; text: string; file?: string }
   | { kind: "draft"; name: string }
+  | { kind: "draft-text"; name: string; text: string; from?: string }
   | { kind: "undo" };

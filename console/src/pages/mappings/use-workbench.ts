@@ -5,7 +5,7 @@ import type { Editor, Words } from "./editor/create.ts";
 import { drop, keep, readKept, type KeptText } from "./kept.ts";
 import { useComparison, useEvaluation, useExplained, type Compared, type Evaluated } from "./live.ts";
 import { toNewText, withOwnId } from "./new-text.ts";
-import type { Change, EventDetail, EventView, MappingText, TextEvaluation } from "./types.ts";
+import type { Change, DraftView, EventDetail, EventView, MappingText, TextEvaluation } from "./types.ts";
 
 /** What `#/mappings/new` writes. */
 export const NEW = "new";
@@ -78,21 +78,31 @@ function useEditorMarks(editor: Editor | null, { now }: Evaluated): void {
   }, [editor, now]);
 }
 
-/** What the editor completes: the schema of mappings, and the fields of this hook. */
-function useWords(editor: Editor | null, path: string | undefined): void {
-  const schema = useResource<Omit<Words, "fields">>("/mapping-schema").data;
+/** What the editor completes: the schema of mappings, and the fields of this hook. `isFile`: the text is that of a draft. */
+function useWords(editor: Editor | null, path: string | undefined, isFile: boolean): void {
+  const schema = useResource<Omit<Words, "fields" | "isFile">>("/mapping-schema").data;
   const shape = useResource<{ shape: { fields: Words["fields"] } }>(
     path === undefined ? null : `/hooks/shape?path=${encodeURIComponent(path)}`,
   ).data;
   useEffect(() => {
-    if (editor && schema) editor.setWords({ ...schema, fields: shape?.shape.fields ?? [] });
-  }, [editor, schema, shape]);
+    if (editor && schema) editor.setWords({ ...schema, isFile, fields: shape?.shape.fields ?? [] });
+  }, [editor, schema, shape, isFile]);
 }
 
-export interface Workbench {
+/** What is edited: a live mapping, a new one, which may begin as a copy of `mapping`, or a draft. */
+export interface Edited {
+  /** The id of the mapping, `new`, or `draft:` and the name of the draft. */
   id: string;
+  mapping?: MappingText | undefined;
+  draft?: DraftView | undefined;
+}
+
+export interface Workbench extends Edited {
   isNew: boolean;
-  mapping: MappingText | undefined;
+  /** The text as the file has it now; undefined if there is none. */
+  filed: string | undefined;
+  /** Whether the text is not that of the file. */
+  isChanged: boolean;
   path: string | undefined;
   events: readonly EventView[];
   event: EventDetail | undefined;
@@ -108,6 +118,15 @@ export interface Workbench {
   evaluateNow(): void;
 }
 
+/** Whether the text is only shown, since it stands in no file of the user. */
+export const isPreset = ({ id, mapping }: Edited): boolean => id !== NEW && mapping?.own === false;
+
+/** The change that is saved: it is refused if the file has another text than that from which it was written. */
+export function toSaved({ change, written: { base } }: Workbench): Change | null {
+  if (change === null || base === null) return null;
+  return change.kind === "replace" || change.kind === "draft-text" ? { ...change, from: base } : change;
+}
+
 /** The problems that keep a text from being saved. */
 export const problemsOf = ({ now }: Evaluated): TextEvaluation["problems"] => now?.problems ?? [];
 
@@ -121,15 +140,16 @@ function useEvents(path: string | undefined) {
 }
 
 /** The text that the editor begins with; undefined until it is known. */
-function findStart(isNew: boolean, mapping: MappingText | undefined, path: string | undefined, isSettled: boolean): string | undefined {
-  if (!isNew) return mapping?.text;
+function findStart({ id, mapping, draft }: Edited, path: string | undefined, isSettled: boolean): string | undefined {
+  if (id !== NEW) return (draft ?? mapping)?.text;
   if (mapping) return withOwnId(mapping.text, mapping.id);
   return path === undefined && !isSettled ? undefined : toNewText(path ?? "");
 }
 
 /** What saving the text would change; null until the text is there. */
-function toChange(id: string, isAdded: boolean, { base, text }: Written): Change | null {
+function toChange({ id, draft }: Edited, isAdded: boolean, { base, text }: Written): Change | null {
   if (base === null) return null;
+  if (draft) return { kind: "draft-text", name: draft.name, text };
   return isAdded ? { kind: "add", text } : { kind: "replace", mapping: id, text };
 }
 
@@ -145,36 +165,39 @@ function useAnswers(
 
 const isGood = ({ now, busy }: Evaluated): boolean => now !== null && now.problems.length === 0 && !busy;
 
-/** All that the workbench of one mapping shows. */
-export function useWorkbench(id: string, mapping: MappingText | undefined): Workbench {
+/** All that the workbench of one mapping, or of a draft, shows. */
+export function useWorkbench(edited: Edited): Workbench {
+  const { id, mapping, draft } = edited;
   const { query } = place.value;
   const isNew = id === NEW;
-  const [named, setNamed] = useState(query["path"] ?? mapping?.paths[0]);
-  const listed = named ?? mapping?.paths[0];
+  const [first] = (draft ?? mapping)?.paths ?? [];
+  const [named, setNamed] = useState(query["path"] ?? first);
+  const listed = named ?? first;
   const { events, eventId, event, isSettled } = useEvents(listed);
   // Of a new mapping the event that it is written for says the path.
   const path = listed ?? event?.path;
   useEffect(() => {
     if (named === undefined && event) setNamed(event.path);
   }, [named, event]);
-  const start = findStart(isNew, mapping, path, isSettled);
+  const start = findStart(edited, path, isSettled);
   const written = useWritten(isNew ? `${NEW}:${path ?? ""}` : id, start);
   const [editor, setEditor] = useState<Editor | null>(null);
   const [turn, setTurn] = useState(0);
   const [last, setLast] = useState(200);
   // A preset is not added to itself: what it does today is what is shown.
-  const isShownOnly = !isNew && mapping?.own === false;
-  const change = toChange(id, isNew || isShownOnly, written);
+  const isShownOnly = isPreset(edited);
+  const change = toChange(edited, isNew || isShownOnly, written);
   const evaluated = useAnswers(change, { isShownOnly, eventId, turn });
   const canCompare = !isShownOnly && isGood(evaluated);
   const compared = useComparison(canCompare ? change : null, last, path);
   useEditorMarks(editor, evaluated);
-  useWords(editor, path);
+  useWords(editor, path, draft !== undefined);
   const evaluateNow = (): void => setTurn((before) => before + 1);
   return {
-    id,
+    ...edited,
     isNew,
-    mapping,
+    filed: isNew ? undefined : (draft ?? mapping)?.text,
+    isChanged: written.base !== null && written.text !== written.base,
     path,
     events,
     event,

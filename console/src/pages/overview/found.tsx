@@ -98,7 +98,8 @@ export function Doctor() {
     <Section title="Doctor" actions={<a href={href("system", "doctor")}>All checks</a>}>
       <Loaded resource={doctor} lines={3}>
         {({ checks }) => {
-          const found = checks.filter(({ status }) => status !== "ok");
+          // The problems of the config stand above.
+          const found = checks.filter(({ id, status }) => status !== "ok" && id !== "config");
           if (found.length === 0) return <p class="good">✓ No problems found.</p>;
           return (
             <ul class="overview-list">

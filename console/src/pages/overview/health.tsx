@@ -30,7 +30,9 @@ function Health({ status }: { status: GatewayStatus }) {
         <Status word={word} tone={tone} /> <span>{text}</span>
       </p>
       <p class="quiet">
-        Version {status.version}, config {status.configFile ?? "none: the defaults"}, since <Time iso={status.startedAt} />
+        Version {status.version}, config{" "}
+        {status.configFile ? <span title={status.configFile}>{status.configFile.split("/").at(-1)}</span> : "none: the defaults"}, since{" "}
+        <Time iso={status.startedAt} />
       </p>
     </div>
   );
@@ -47,15 +49,14 @@ function Card({ name, value, tone, to }: { name: string; value: number; tone?: T
 
 function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
   const count = (name: string): number => counts[name] ?? 0;
-  const approvals = count("approvals.open");
   const events = (outcome: string): string => href("events", "", { outcome });
   return (
     <div class="cards overview-cards">
-      <Card name="accepted" value={count("events.accepted")} tone="good" to={events("accepted")} />
+      <Card name="accepted" value={count("events.accepted")} to={events("accepted")} />
       <Card name="unmatched" value={count("events.unmatched")} tone="warn" to={events("unmatched")} />
       <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
       <Card name="failed events" value={count("events.failed")} tone="bad" to={events("failed")} />
-      {approvals > 0 ? <Card name="calls waiting for approval" value={approvals} tone="warn" to={href("approvals")} /> : null}
+      <Card name="calls waiting for approval" value={count("approvals.open")} tone="warn" to={href("approvals")} />
       <Card name="runs waiting" value={waiting.turn.count} to={href("runs", "", { status: "queued" })} />
       <Card name="runs failed" value={count("runs.failed")} tone="bad" to={href("runs", "", { status: "failed" })} />
       <Card name="deliveries waiting" value={waiting.delivery.count} to={href("deliveries", "", { status: "pending" })} />

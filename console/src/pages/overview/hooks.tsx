@@ -16,12 +16,12 @@ const WINDOWS = [
 
 /** Outcomes in the order in which they are stacked, those that need a look at the top. */
 const COLORS = [
-  ["accepted", "--good"],
-  ["skipped", "--plot-2"],
-  ["duplicate", "--line-strong"],
-  ["unmatched", "--plot-3"],
+  ["accepted", "--plot-good"],
+  ["skipped", "--plot-quiet"],
+  ["duplicate", "--plot-2"],
+  ["unmatched", "--plot-warn"],
   ["rejected", "--plot-4"],
-  ["failed", "--bad"],
+  ["failed", "--plot-bad"],
 ] as const;
 
 const milliseconds = (seconds: number): string => duration(seconds * 1000);

@@ -2,6 +2,7 @@ import { useResource } from "../../resource.ts";
 import { Doctor, Mappings, TopFailures } from "./found.tsx";
 import { Summary } from "./health.tsx";
 import { Hooks } from "./hooks.tsx";
+import { Channels, NewestHooks } from "./newest.tsx";
 import type { GatewayStatus } from "./types.ts";
 import { Usage } from "./usage.tsx";
 import "./style.css";
@@ -18,7 +19,11 @@ export function Page() {
         <Summary status={status} />
         <Hooks />
         <div class="overview-columns">
+          <NewestHooks />
           <TopFailures />
+        </div>
+        <div class="overview-columns">
+          <Channels status={status.data?.status} />
           <Mappings />
         </div>
         <div class="overview-columns">

@@ -3,6 +3,7 @@ import { filter, place } from "../../router.ts";
 import { Section, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
@@ -97,11 +98,15 @@ export function Page() {
   const reasons = [...new Set([...(refusals.data?.refusals ?? []).map((row) => row.reason), reason])].filter((one) => one !== "");
   return (
     <>
-      <header class="page-head">
-        <h1>Refused</h1>
-        <Search label="Search" placeholder="Address, path or reason" value={search} onSearch={(text) => filter({ search: text })} />
-        <Select label="Reason" value={reason} options={["", ...reasons.toSorted()]} onChange={(value) => filter({ reason: value })} />
-      </header>
+      <PageHead
+        title="Refused"
+        filters={
+          <>
+            <Search label="Search" placeholder="Address, path or reason" value={search} onSearch={(text) => filter({ search: text })} />
+            <Select label="Reason" value={reason} options={["", ...reasons.toSorted()]} onChange={(value) => filter({ reason: value })} />
+          </>
+        }
+      />
       <div class="page-body">
         <Loaded resource={refusals}>
           {({ refusals: all }) => {

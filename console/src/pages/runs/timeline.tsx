@@ -5,10 +5,10 @@ import type { RunDetail, StepView } from "../../../../src/admin/views.ts";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Id, Section, Status, Time } from "../../ui/basic.tsx";
-import { duration, elapsed, plural, visibleText } from "../../ui/format.ts";
+import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Call, callHas } from "./call.tsx";
-import { Attempt, tokensOf, usd, WaitsFor } from "./words.tsx";
+import { Attempt, tokensOf, usd, WaitedFor, WaitsFor } from "./words.tsx";
 
 type Tone = "good" | "warn" | "bad" | "quiet" | "step";
 
@@ -103,14 +103,12 @@ function Reply({ id, title }: { id: string; title: string }) {
 const stepHas = (step: StepView, text: string): boolean =>
   `${step.model} ${step.text ?? ""} ${step.thinking ?? ""}`.toLowerCase().includes(text) || step.calls.some((call) => callHas(call, text));
 
-/** How long the run waited before it began, if that is worth a line. */
-function Waited({ run }: { run: RunDetail }) {
-  const waited = run.startedAt === null ? 0 : Date.parse(run.startedAt) - Date.parse(run.createdAt);
-  if (waited < 1000) return null;
+/** A wait that is over: how long, and what for. */
+function Waited({ wait }: { wait: RunDetail["waits"][number] }) {
   return (
-    <Point mark="◌" tone="warn">
-      Waited {duration(waited)} before it began.
-    </Point>
+    <>
+      Waited {elapsed(wait.since, wait.until)} for <WaitedFor wait={wait} />, since <Time iso={wait.since} />
+    </>
   );
 }
 
@@ -129,30 +127,49 @@ function Ending({ run }: { run: RunDetail }) {
   );
 }
 
+function StepPoint(props: Parameters<typeof Step>[0]) {
+  return (
+    <Point mark={String(props.step.index + 1)} tone="step">
+      <Step {...props} />
+    </Point>
+  );
+}
+
 function Steps({ run, steps, search }: { run: RunDetail; steps: readonly StepView[]; search: string }) {
   const shown = search === "" ? steps : steps.filter((step) => stepHas(step, search));
   const of = {
     from: Math.min(...steps.map(({ startedAt }) => Date.parse(startedAt))),
     to: Math.max(...steps.map(({ endedAt }) => Date.parse(endedAt))),
   };
+  const besides = [
+    ...run.failedAttempts.map((attempt, index) => ({
+      at: attempt.at,
+      point: (
+        <Point key={`attempt ${index}`} mark="✗" tone="bad">
+          <p>A model call without an answer</p>
+          <Attempt attempt={attempt} />
+        </Point>
+      ),
+    })),
+    ...run.waits.map((wait) => ({
+      at: wait.since,
+      point: (
+        <Point key={`wait ${wait.since}`} mark="◌" tone="quiet">
+          <Waited wait={wait} />
+        </Point>
+      ),
+    })),
+  ];
   const points = [
-    ...shown.map((step) => ({ at: step.startedAt, step, attempt: null })),
-    ...(search === "" ? run.failedAttempts : []).map((attempt) => ({ at: attempt.at, step: null, attempt })),
+    ...shown.map((step) => ({
+      at: step.startedAt,
+      point: <StepPoint key={`step ${step.index}`} run={run} step={step} search={search} of={of} />,
+    })),
+    ...(search === "" ? besides : []),
   ].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
   return (
     <>
-      {points.map(({ step, attempt }, index) =>
-        step ? (
-          <Point key={`step ${step.index}`} mark={String(step.index + 1)} tone="step">
-            <Step run={run} step={step} search={search} of={of} />
-          </Point>
-        ) : (
-          <Point key={`attempt ${index}`} mark="✗" tone="bad">
-            <p>A model call without an answer</p>
-            <Attempt attempt={attempt} />
-          </Point>
-        ),
-      )}
+      {points.map(({ point }) => point)}
       {search !== "" && shown.length === 0 ? <li class="quiet">No step has “{search}”.</li> : null}
     </>
   );
@@ -181,7 +198,6 @@ export function Timeline({ run, steps }: { run: RunDetail; steps: readonly StepV
           {run.eventId === null ? "Made" : "Its event came in:"}{" "}
           {run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />} <Time iso={run.createdAt} />
         </Point>
-        <Waited run={run} />
         <Steps run={run} steps={steps} search={search} />
         {run.waitsFor ? (
           <Point mark="◌" tone="warn">

@@ -1,4 +1,4 @@
-import type { RunView, StepView } from "../../../../src/admin/views.ts";
+import type { RunDetail, RunView, StepView } from "../../../../src/admin/views.ts";
 import { href } from "../../router.ts";
 import { Id, Time } from "../../ui/basic.tsx";
 import { duration, number, visibleText } from "../../ui/format.ts";
@@ -54,6 +54,35 @@ export function WaitsFor({ run }: { run: Pick<RunView, "waitsFor" | "status"> })
       );
     case "worker":
       return <>a free worker: all are busy, or no gateway has workers</>;
+  }
+}
+
+/** What a run has waited for. */
+export function WaitedFor({ wait }: { wait: RunDetail["waits"][number] }) {
+  switch (wait.kind) {
+    case "limit":
+      return (
+        <>
+          limits.{wait.limit} of {wait.scope}
+        </>
+      );
+    case "model":
+      return <>the model {wait.of}</>;
+    case "delay":
+      return <>its next try</>;
+    case "batch":
+      return <>further events of its batch</>;
+    case "approval":
+      return (
+        <>
+          a person:{" "}
+          {wait.approvalIds.map((id) => (
+            <Id key={id} id={id} to={href("approvals", id)} />
+          ))}
+        </>
+      );
+    case "queue":
+      return <>a free worker, or a run of its session that went first</>;
   }
 }
 

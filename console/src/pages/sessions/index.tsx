@@ -11,7 +11,7 @@ import type { Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
 import "./style.css";
 
-const ORIGINS = ["", "main", "hook", "api", "channel"];
+const ORIGINS = ["", "main", "hook", "api", "channel", "schedule"];
 
 const COLUMNS: readonly Column<SessionView>[] = [
   { head: "Last used", cell: ({ lastUsedAt }) => <Time iso={lastUsedAt} /> },

@@ -9,6 +9,7 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import type { BreakerView } from "../overview/types.ts";
+import { Pairings } from "./pairings.tsx";
 
 interface ChannelRow {
   name: string;
@@ -17,6 +18,7 @@ interface ChannelRow {
   defaultTo: string | null;
   receives: boolean;
   allowFrom: number;
+  dmPolicy: "allowlist" | "pairing" | "open" | "closed";
   agents: readonly { agent: string; room: string | null; person: string | null }[];
 }
 
@@ -29,6 +31,14 @@ interface ChannelState {
 }
 
 type SendResult = { status: "sent" } | { status: "retry" | "failed" | "unknown"; reason: string };
+
+/** Who may write to a channel, by its dmPolicy. */
+const MAY_WRITE: Record<ChannelRow["dmPolicy"], (allowed: string) => string> = {
+  allowlist: (allowed) => allowed,
+  pairing: (allowed) => `${allowed}, and approved people`,
+  open: () => "everybody",
+  closed: (allowed) => `${allowed}, in groups only`,
+};
 
 const DEFAULT_TEXT = "This is a test from Rouse: the channel works.";
 
@@ -127,7 +137,11 @@ export function Channels() {
                 { head: "Name", cell: (row) => row.name },
                 { head: "Configured", cell: (row) => <Status word={row.loaded ? "yes" : "no"} tone={row.loaded ? "good" : "quiet"} /> },
                 { head: "Default recipient", cell: (row) => row.defaultTo ?? "–" },
-                { head: "May write to it", minor: true, cell: (row) => (row.receives ? number(row.allowFrom) : "–"), numeric: true },
+                {
+                  head: "May write to it",
+                  minor: true,
+                  cell: (row) => (row.receives ? MAY_WRITE[row.dmPolicy](number(row.allowFrom)) : "–"),
+                },
                 { head: "Agents", grow: true, cell: (row) => row.agents.map(({ agent }) => agent).join(", ") || "–" },
                 {
                   head: "Test",
@@ -139,6 +153,7 @@ export function Channels() {
         </Loaded>
       </Section>
       <Probes />
+      <Pairings />
       {tested ? <TestMessage channel={tested} onClose={() => setTested(null)} /> : null}
     </>
   );

@@ -7,11 +7,13 @@ import { Config } from "./config.tsx";
 import { Gateway } from "./gateway.tsx";
 import { ApiKeys } from "./keys.tsx";
 import { Mappings } from "./mappings.tsx";
+import { Schedules } from "./schedules.tsx";
 import "./style.css";
 
 const PARTS = [
   { name: "gateway", title: "Gateway", Part: Gateway },
   { name: "agents", title: "Agents and plugins", Part: Agents },
+  { name: "schedules", title: "Schedules", Part: Schedules },
   { name: "channels", title: "Channels", Part: Channels },
   { name: "mappings", title: "Mappings and paths", Part: Mappings },
   { name: "keys", title: "Keys", Part: ApiKeys },

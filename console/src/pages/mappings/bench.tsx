@@ -1,0 +1,121 @@
+import { useState } from "preact/hooks";
+import { filter } from "../../router.ts";
+import { Button, Time } from "../../ui/basic.tsx";
+import { plural } from "../../ui/format.ts";
+import { EditorHost } from "./editor-host.tsx";
+import { BodyPane, EventsPane, ResultPane, WhatIfPane, WhyPane } from "./panes.tsx";
+import { Proposed } from "./proposed.tsx";
+import { isPreset, problemsOf, type Workbench } from "./use-workbench.ts";
+
+/** Text of an earlier visit is offered; it is taken only when the operator says so. */
+function Offer({ bench }: { bench: Workbench }) {
+  const { written, editor } = bench;
+  if (!written.offered) return null;
+  const answer = (take: boolean): void => {
+    const text = written.answerOffer(take);
+    if (text !== null) editor?.setText(text);
+  };
+  return (
+    <p class="banner" role="status">
+      There is unsaved text of {bench.draft ? "this draft" : "this mapping"}, written <Time iso={written.offered.at} />.{" "}
+      <Button onClick={() => answer(true)}>Take it up</Button> <Button onClick={() => answer(false)}>Drop it</Button>
+    </p>
+  );
+}
+
+/** The file has another text by now than the one that is being changed. */
+function Overtaken({ bench }: { bench: Workbench }) {
+  const [isCompared, setCompared] = useState(false);
+  const { filed: text, written, editor } = bench;
+  if (text === undefined || written.base === null || text === written.base) return null;
+  const settle = (take: boolean): void => {
+    editor?.compareWith(null);
+    setCompared(false);
+    if (take) editor?.setText(text);
+    written.setBase(text);
+  };
+  if (written.text === text || written.text === written.base) {
+    return (
+      <p class="banner" role="status">
+        The file has another text by now. <Button onClick={() => settle(true)}>Show it</Button>
+      </p>
+    );
+  }
+  const compare = (): void => {
+    editor?.compareWith(isCompared ? null : text);
+    setCompared(!isCompared);
+  };
+  return (
+    <p class="banner warn" role="alert">
+      {bench.draft ? "This draft" : "This mapping"} was changed in its file while you were writing.{" "}
+      <Button onClick={compare}>{isCompared ? "Show mine alone" : "See both"}</Button>{" "}
+      <Button onClick={() => settle(true)}>Take the file's</Button> <Button onClick={() => settle(false)}>Keep mine</Button>
+    </p>
+  );
+}
+
+/** What is wrong with the text, and what the tests say. */
+function Foot({ bench }: { bench: Workbench }) {
+  const { evaluated } = bench;
+  const problems = problemsOf(evaluated);
+  const warnings = evaluated.now?.warnings ?? [];
+  const tests = evaluated.good?.tests;
+  return (
+    <section class="mappings-foot" aria-label="Problems">
+      <p role="status">
+        {problems.length > 0 ? <b class="bad">✗ {plural(problems.length, "problem")}</b> : <span class="good">✓ no problem</span>}
+        {warnings.length > 0 ? <span class="warn"> · {plural(warnings.length, "warning")}</span> : null}
+        {tests ? ` · tests ${tests.passed} of ${tests.passed + tests.failed.length}` : ""}
+      </p>
+      <ul>
+        {problems.map(({ path, message }) => (
+          <li key={`${path}${message}`} class="bad">
+            {path === "" ? message : `${path}: ${message}`}
+          </li>
+        ))}
+        {warnings.map(({ path, message }) => (
+          <li key={`${path}${message}`} class="warn">
+            {path === "" ? message : `${path}: ${message}`}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The panes of the workbench: an event, the text, and what the text makes of the event and of those before it. */
+export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
+  const { events, eventId, event, written, evaluated, compared } = bench;
+  const isStale = problemsOf(evaluated).length > 0;
+  const own = evaluated.good?.mapping ?? bench.id;
+  return (
+    <>
+      <Offer bench={bench} />
+      <Overtaken bench={bench} />
+      <Proposed bench={bench} />
+      <div class="mappings-bench">
+        <EventsPane events={events} path={bench.path} selected={eventId} onSelect={(one) => filter({ event: one })} />
+        <BodyPane event={event} onPath={(path) => bench.editor?.insertPath(path)} />
+        <section class="mappings-pane mappings-text" aria-label={bench.draft ? "Text of the draft" : "Text of the mapping"}>
+          {written.base === null ? null : (
+            <EditorHost
+              text={written.text}
+              readOnly={isPreset(bench)}
+              label={`Text of ${bench.draft?.name ?? bench.id}`}
+              onChange={written.setText}
+              onEvaluate={bench.evaluateNow}
+              onSave={onSave}
+              onReady={bench.setEditor}
+            />
+          )}
+          <Foot bench={bench} />
+        </section>
+        <div class="mappings-answers">
+          <WhyPane shown={evaluated.good} own={own} />
+          <ResultPane evaluated={evaluated} isStale={isStale} />
+          <WhatIfPane compared={compared} last={bench.last} onLast={bench.setLast} />
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,85 @@
+import { useResource } from "../../resource.ts";
+import { href } from "../../router.ts";
+import { Section, Status, Time } from "../../ui/basic.tsx";
+import { visibleText } from "../../ui/format.ts";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { describe } from "../events/describe.ts";
+import type { EventRow } from "../events/types.ts";
+import type { GatewayStatus } from "./types.ts";
+
+const SHOWN = 6;
+
+/** The hooks that came in last, each a link to why it had its outcome. */
+export function NewestHooks() {
+  const newest = useResource<{ events: EventRow[] }>(`/events?limit=${SHOWN}`, { live: true });
+  return (
+    <Section title="Newest hooks" actions={<a href={href("events")}>All events</a>}>
+      <Loaded resource={newest} lines={3}>
+        {({ events }) =>
+          events.length === 0 ? (
+            <Empty command="rouse hooks send">No hook has come in yet.</Empty>
+          ) : (
+            <ul class="overview-list">
+              {events.map((row) => (
+                <li key={row.id}>
+                  <Status word={row.outcome} /> <a href={href("events", row.id)}>{visibleText(row.mapping ?? row.path)}</a>{" "}
+                  {visibleText(describe(row))}{" "}
+                  <span class="quiet">
+                    <Time iso={row.receivedAt} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+interface ChannelRow {
+  id: string;
+  loaded: boolean;
+  receives: boolean;
+}
+
+/** How a channel does, of what the gateway knows without asking the vendor. */
+function toState(
+  { id, receives }: ChannelRow,
+  { breakers, services }: GatewayStatus,
+): { word: string; tone: "good" | "bad" | "quiet"; text: string } {
+  const service = services.find((state) => state.id === id);
+  if (breakers.some(({ of, state }) => of === id && state !== "closed"))
+    return { word: "away", tone: "bad", text: "its last sends failed, and deliveries wait" };
+  if (service && !service.ok) return { word: "failing", tone: "bad", text: service.message };
+  if (service) return { word: "connected", tone: "good", text: service.message };
+  return { word: "configured", tone: "quiet", text: receives ? "messages come in by webhook" : "it only sends" };
+}
+
+/** Each channel with its state, and the way to its test message. */
+export function Channels({ status }: { status: GatewayStatus | undefined }) {
+  const channels = useResource<{ channels: ChannelRow[] }>("/channels");
+  return (
+    <Section title="Channels" actions={<a href={href("system", "channels")}>Check and test</a>}>
+      <Loaded resource={channels} lines={2}>
+        {({ channels: known }) => {
+          const rows = known.filter(({ loaded }) => loaded);
+          if (!status) return null;
+          if (rows.length === 0) return <Empty command="rouse channels list">No channel is configured.</Empty>;
+          return (
+            <ul class="overview-list">
+              {rows.map((row) => {
+                const { word, tone, text } = toState(row, status);
+                return (
+                  <li key={row.id}>
+                    <Status word={word} tone={tone} /> <a href={href("system", "channels")}>{row.id}</a> {visibleText(text)}
+                  </li>
+                );
+              })}
+            </ul>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}

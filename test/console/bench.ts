@@ -1,0 +1,78 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { createWorld, type World } from "../e2e/world.ts";
+import { openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+export const CONFIG = `{
+  gateway: { port: 0 },
+  hooks: {
+    enabled: true,
+    token: "test-hook-token-0123456789",
+    mappings: [
+      // Orders of the shop.
+      {
+        id: "order", // orders
+        match: { path: "shop", payload: { type: "order", total: { $gte: 100 } } },
+        messageTemplate: "Order {{id}} of {{total}}",
+      },
+      { id: "rest", match: { path: "shop", payload: { type: "refund" } }, messageTemplate: "{{id}}" },
+    ],
+  },
+}
+`;
+
+/** The workbench in one browser. */
+export interface BenchPage {
+  page: Page;
+  problems: string[];
+  /** Opens a page of the console that has an editor. */
+  open(address: string): Promise<void>;
+  pane(name: string): Locator;
+  /** Replaces a text of the line that has `line`. */
+  change(line: string, from: string, to: string): Promise<void>;
+  line(text: string): Locator;
+  button(name: string): Locator;
+  close(): Promise<void>;
+}
+
+/** A gateway with the config above, in whose folder the mappings are. */
+export async function createBenchWorld(): Promise<
+  World & { readConfig(): string; order(total: number): Promise<{ eventId: string; runId?: string }> }
+> {
+  const world = await createWorld({});
+  world.write("rouse.json5", CONFIG);
+  const reloaded = await world.gateway.reload();
+  if (!reloaded.ok) throw new Error("the config has problems");
+  return {
+    ...world,
+    readConfig: () => readFileSync(join(world.dir, "rouse.json5"), "utf8"),
+    order: async (total) => (await world.post("/hooks/shop", { type: "order", id: 7, total })).body as { eventId: string; runId?: string },
+  };
+}
+
+/** Opens a browser of its own, signed in. */
+export async function openBench(world: World): Promise<BenchPage> {
+  const browser = await openBrowser();
+  const { page, problems } = await openConsole(browser.context, world);
+  page.setDefaultTimeout(20_000);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const line = (text: string): Locator => page.locator(".cm-line", { hasText: text });
+  return {
+    page,
+    problems,
+    line,
+    async open(address) {
+      await page.goto(`${world.url}/console${address}`);
+      await page.locator(".cm-content").waitFor();
+    },
+    pane: (name) => page.getByRole("region", { name, exact: true }),
+    async change(at, from, to) {
+      await line(at).getByText(from, { exact: true }).dblclick();
+      await page.keyboard.type(to);
+    },
+    button: (name) => page.getByRole("button", { name, exact: true }),
+    close: () => browser.close(),
+  };
+}

@@ -1,0 +1,93 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/types.ts";
+import { event_ } from "../http/admin-world.ts";
+import { silent } from "../store/home.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { createModelWorld } from "./model-world.ts";
+import { useConsole } from "./use-console.ts";
+
+describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
+  const { world, page, problems } = useConsole(createModelWorld);
+
+  async function change(write: (store: Store) => Promise<unknown>): Promise<void> {
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    await write(store);
+    await store.close();
+  }
+  async function ran(): Promise<{ runId: string; eventId: string }> {
+    const body = { message: "Hello", sessionKey: "hook:s", wakeMode: "next-heartbeat", deliver: false };
+    const sent = (await world.post("/hooks/agent", body)).body;
+    await world.until(async () => (await world.get(`/hooks/runs/${sent.runId}`)).body.run.status === "succeeded");
+    return sent;
+  }
+  const error = { code: "provider_error", message: "out of order" } as const;
+
+  /** Makes what is acted on; returns the address where the button is. */
+  const actions: [button: string, prepare: () => Promise<string>][] = [
+    [
+      "Cancel",
+      async () => {
+        const { runId } = await ran();
+        await change((store) =>
+          store.commit((tx) =>
+            tx.update("run", runId, { status: "parked", parked: { scope: "hooks", limit: "concurrent" }, endedAt: null }),
+          ),
+        );
+        return `#/runs/${runId}`;
+      },
+    ],
+    [
+      "Retry",
+      async () => {
+        const { runId } = await ran();
+        await change((store) => store.commit((tx) => tx.update("run", runId, { status: "failed", error })));
+        return `#/runs/${runId}`;
+      },
+    ],
+    ["Replay", async () => `#/events/${(await ran()).eventId}`],
+    [
+      "Discard",
+      async () => {
+        const event = event_("broken", { outcome: "failed" });
+        await change((store) => store.accept(event));
+        return `#/events/${event.id}`;
+      },
+    ],
+    [
+      "Revoke",
+      async () => {
+        await world.admin("/admin/v1/keys", { method: "POST", body: JSON.stringify({ id: "web" }) });
+        return "#/system/keys";
+      },
+    ],
+    [
+      "Delete",
+      async () => {
+        const { document } = (await world.admin("/admin/v1/knowledge/documents?filename=a.md", { method: "POST", body: "# A" })).body;
+        return `#/documents/${document.id}`;
+      },
+    ],
+  ];
+
+  it.each(actions)(
+    "is asked about before it is done: %s",
+    async (button, prepare) => {
+      const address = await prepare();
+      const written: string[] = [];
+      page.on("request", (request) => request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`));
+      await page.goto(`${world.url}/console${address}`);
+      await page.reload();
+      await page.locator("main").getByRole("button", { name: button, exact: true }).first().click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Cancel", exact: true }).first().waitFor();
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+      expect(written).toEqual([]);
+      expect(problems).toEqual([]);
+    },
+    30_000,
+  );
+});

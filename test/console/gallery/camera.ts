@@ -1,0 +1,65 @@
+import { join } from "node:path";
+import type { BrowserContext, Page } from "playwright-core";
+
+export interface Look {
+  width: number;
+  height: number;
+  theme: "light" | "dark";
+}
+
+/** A laptop and a phone, each in both themes. */
+const LOOKS: readonly Look[] = [
+  [1280, 800],
+  [390, 844],
+].flatMap(([width = 0, height = 0]) => (["light", "dark"] as const).map((theme) => ({ width, height, theme })));
+
+/** What is taken: a picture's name, and how the page gets there. */
+export interface Scene {
+  name: string;
+  hash: string;
+  /** Brings the open page into its state. */
+  arrange?(page: Page): Promise<void>;
+}
+
+/** Takes a scene in each width and theme. */
+export type Camera = (scene: Scene) => Promise<void>;
+
+/** Waits until a page shows what it asked for. Live holds a request open, so the network never rests there. */
+export async function settlePage(page: Page): Promise<void> {
+  await page.locator("main h1, main [role=alert], form").first().waitFor();
+  await page.waitForLoadState("networkidle", { timeout: 2500 }).catch(() => undefined);
+  await page
+    .locator("main .skeleton")
+    .first()
+    .waitFor({ state: "detached", timeout: 5000 })
+    .catch(() => undefined);
+}
+
+/** Signs in to the console, and returns what takes pictures of it into a folder. */
+export async function openCamera(context: BrowserContext, url: string, token: string, folder: string): Promise<Camera> {
+  const first = await context.newPage();
+  await first.goto(`${url}/console`);
+  await first.fill('input[name="token"]', token);
+  await first.press('input[name="token"]', "Enter");
+  // In a clone, the first visit builds the page.
+  await first.getByRole("navigation", { name: "Pages" }).waitFor({ timeout: 60_000 });
+  await first.close();
+  return async ({ name, hash, arrange }) => {
+    // What a scene does to its requests ends with its page.
+    const page = await context.newPage();
+    try {
+      for (const { width, height, theme } of LOOKS) {
+        await page.unrouteAll({ behavior: "ignoreErrors" });
+        await page.setViewportSize({ width, height });
+        await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+        await page.goto("about:blank");
+        await page.goto(`${url}/console${hash}`);
+        await arrange?.(page);
+        await settlePage(page);
+        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
+      }
+    } finally {
+      await page.close();
+    }
+  };
+}

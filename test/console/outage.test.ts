@@ -1,0 +1,127 @@
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { approvalWorld, type ApprovalWorld } from "../approvals/world.ts";
+import { NO_BROWSER, openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+/** How long after its return the page may show that the gateway is away: it tries every second, and the machine may be slow. */
+const BACK_MS = 4000;
+/** How long the number of open approvals may be behind. The next refresh of a list would come after five seconds. */
+const BADGE_MS = 3000;
+
+/** Stands before a gateway, and takes no connection and keeps none while it is away: as if its process had ended. */
+interface Front {
+  url: string;
+  leave(): Promise<void>;
+  comeBack(): Promise<void>;
+}
+
+async function createFront(target: string): Promise<Front> {
+  const sockets = new Set<Socket>();
+  const join = (client: Socket): void => {
+    const upstream = connect(Number(new URL(target).port), "127.0.0.1");
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(one);
+      one.on("error", () => other.destroy());
+      one.on("close", () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  };
+  let server: Server = createServer(join);
+  const listen = async (port: number): Promise<void> => void (await once(server.listen(port, "127.0.0.1"), "listening"));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async leave() {
+      const closed = once(server, "close");
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+    async comeBack() {
+      server = createServer(join);
+      await listen(port);
+    },
+  };
+}
+
+describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and when calls wait", () => {
+  let world: ApprovalWorld;
+  let front: Front;
+  let browser: Awaited<ReturnType<typeof openBrowser>>;
+  let page: Page;
+  beforeAll(async () => {
+    world = await approvalWorld({ agent: { approve: ["bank.*"] } });
+    front = await createFront(world.url);
+    browser = await openBrowser();
+    ({ page } = await openConsole(browser.context, { ...world, url: front.url }));
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await front?.leave();
+    await world?.close();
+  });
+
+  /** Lets the gateway be away for a while. Returns how long after its return `words` are gone. */
+  async function goAway(words: string, meanwhile?: () => Promise<void>): Promise<number> {
+    const shown = page.getByText(words).first();
+    await front.leave();
+    await shown.waitFor();
+    await (meanwhile?.() ?? page.waitForTimeout(1500));
+    await front.comeBack();
+    const back = Date.now();
+    await shown.waitFor({ state: "detached" });
+    return Date.now() - back;
+  }
+
+  it("says within two seconds that Live is connected again, though no event comes", async () => {
+    await page.goto(`${front.url}/console#/live`);
+    const state = page.locator(".page-head .status");
+    await expect.poll(() => state.innerText(), { timeout: BACK_MS }).toMatch(/live/);
+    expect(await goAway("not connected")).toBeLessThan(BACK_MS);
+    await expect.poll(() => state.innerText(), { timeout: BACK_MS }).toMatch(/live/);
+  }, 30_000);
+
+  it("asks again for what could not be shown, also on a page that does not refresh itself", async () => {
+    await page.goto(`${front.url}/console#/system/agents`);
+    await page.getByText("builtin/").or(page.getByText("local/big")).first().waitFor();
+    const open = async (): Promise<void> => {
+      await page.getByRole("tab", { name: "Keys" }).click();
+      await page.getByText("does not answer").waitFor();
+    };
+    expect(await goAway("The gateway has not answered since", open)).toBeLessThan(BACK_MS);
+    await page.getByText("No key has been made").waitFor({ timeout: BACK_MS });
+  }, 30_000);
+
+  it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
+    const badge = page.getByRole("navigation", { name: "Pages" }).locator(".count");
+    await page.goto(`${front.url}/console#/approvals`);
+    await page.getByText("No call waits for approval").waitFor();
+    for (const key of ["one", "two"])
+      await world.post("/hooks/agent", { message: "Pay.", sessionKey: `hook:${key}`, wakeMode: "next-heartbeat", deliver: false });
+    await world.open(2);
+    await expect.poll(() => badge.innerText(), { timeout: BADGE_MS }).toBe("2");
+    await page
+      .getByRole("row", { name: /bank\.transfer/ })
+      .first()
+      .click();
+    await page
+      .locator(".detail")
+      .getByRole("button", { name: /^Approve/ })
+      .click();
+    await expect.poll(() => badge.innerText(), { timeout: BADGE_MS }).toBe("1");
+    // Decided elsewhere.
+    const [left] = await world.open();
+    await world.admin(`/admin/v1/approvals/${left?.id}`, { method: "POST", body: JSON.stringify({ verdict: "deny" }) });
+    await expect.poll(() => badge.count(), { timeout: BADGE_MS }).toBe(0);
+  }, 30_000);
+});

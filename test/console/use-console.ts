@@ -1,0 +1,61 @@
+import type { BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
+import { openBrowser } from "./browser.ts";
+import { openConsole } from "./console.ts";
+
+type Made = World & { close?(): Promise<void> };
+
+interface UseOptions {
+  /** A browser and a gateway for each test in place of one for the suite. */
+  each?: boolean;
+}
+
+export interface Console<W extends World> {
+  readonly world: W;
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What the browser has objected to since the sign-in. A test may empty it. */
+  readonly problems: string[];
+}
+
+/** Stands for what `get` returns, which is there only while tests are executed. */
+const standIn = <T extends object>(get: () => T | undefined): T =>
+  new Proxy({} as T, {
+    get(_, name) {
+      const target = get();
+      if (!target) throw new Error("the console is open only while tests are executed");
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value as (...of: unknown[]) => unknown).bind(target) : value;
+    },
+  });
+
+/**
+ * Gives the tests of a suite a gateway and a browser that is signed in to its console, and closes both behind them. `make`
+ * makes the gateway, or has its options.
+ */
+export function useConsole<W extends Made = World>(make: WorldOptions | (() => Promise<W>), { each = false }: UseOptions = {}): Console<W> {
+  let world: W | undefined;
+  let browser: Awaited<ReturnType<typeof openBrowser>> | undefined;
+  let page: Page | undefined;
+  const problems: string[] = [];
+  const open = async (): Promise<void> => {
+    world = typeof make === "function" ? await make() : ((await createWorld(make)) as W);
+    browser = await openBrowser();
+    const opened = await openConsole(browser.context, world, problems);
+    page = opened.page;
+  };
+  const close = async (): Promise<void> => {
+    await browser?.close();
+    await (world?.close?.() ?? world?.stop());
+    browser = world = page = undefined;
+  };
+  if (each) {
+    beforeEach(open, 120_000);
+    afterEach(close);
+  } else {
+    beforeAll(open, 120_000);
+    afterAll(close);
+  }
+  return { world: standIn(() => world), page: standIn(() => page), context: standIn(() => browser?.context), problems };
+}

@@ -1,0 +1,98 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
+import { CONFIG, createBenchWorld, openBench, type BenchPage } from "./bench.ts";
+
+const DRAFT = `{
+  id: "sales",
+  mappings: [
+    { id: "sale", match: { path: "shop", payload: { type: "sale" } }, messageTemplate: "Sale {{id}}" }, // ours
+  ],
+}
+`;
+
+describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
+  let world: Awaited<ReturnType<typeof createBenchWorld>>;
+  let one: BenchPage;
+  beforeEach(async () => {
+    world = await createBenchWorld();
+    one = await openBench(world);
+  }, 120_000);
+  afterEach(async () => {
+    await one?.close();
+    await world?.stop();
+  });
+
+  const propose = async (): Promise<void> => {
+    await one.button("Propose").click();
+    const dialog = one.page.getByRole("dialog", { name: "Propose a mapping" });
+    await dialog.getByText(/It does not take the event: .*40/).waitFor();
+    await dialog.getByRole("button", { name: "Propose", exact: true }).click();
+    await one.pane("Proposed change").waitFor();
+  };
+
+  it("shows a change of the nearest mapping with its reason in the editor, to be dropped or accepted", async () => {
+    await world.order(40);
+    // Written beside another mapping: the nearest one is opened with the change.
+    await one.open("#/mappings/rest");
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await one.button("Propose").click();
+    const dialog = one.page.getByRole("dialog", { name: "Propose a mapping" });
+    await dialog.getByLabel("What is proposed").selectOption("order");
+    await dialog.getByRole("button", { name: "Propose", exact: true }).click();
+    await one.page.waitForURL(/#\/mappings\/order/);
+    expect(await one.pane("Proposed change").innerText()).toMatch(/match\.payload\.total.*40/);
+    await one.page.locator(".cm-deletedChunk").first().waitFor();
+    await one.pane("Result").getByText("by order").waitFor();
+    await one.button("Drop").click();
+    await one.line("$gte: 100").waitFor();
+    expect(await one.pane("Proposed change").count()).toBe(0);
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await propose();
+    await one.button("Accept").click();
+    await one.line("$gte: 40").waitFor();
+    expect(world.readConfig()).toBe(CONFIG);
+    await one.button("Save…").click();
+    const save = one.page.getByRole("dialog", { name: "Save" });
+    await save.getByText("Tests:").waitFor();
+    await save.getByRole("button", { name: "Save", exact: true }).click();
+    await one.page.getByText("Saved in rouse.json5").waitFor();
+    expect(world.readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 40"));
+    expect((await world.order(41)).runId).toMatch(/^run_/);
+    expect(one.problems).toEqual([]);
+  }, 180_000);
+
+  it("edits a draft as a mapping is edited: saves it, tries it again, and makes it live", async () => {
+    world.write("mappings/drafts/sales.json5", DRAFT);
+    const file = join(world.dir, "mappings/drafts/sales.json5");
+    await world.post("/hooks/shop", { type: "deal", id: 7 });
+    await one.open("#/mappings/draft:sales");
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await one.button("Try").click();
+    await one.button("Stop the trial").waitFor();
+    await one.line("type:").getByText('"sale"', { exact: true }).last().dblclick();
+    await one.page.keyboard.type("deal");
+    await one.pane("Result").getByText("by sale").waitFor();
+    await one.pane("What if").getByText("+1 run").waitFor();
+    expect(await one.button("Make it live…").isDisabled()).toBe(true);
+    // What is not saved survives a reload.
+    await one.page.reload();
+    await one.button("Take it up").click();
+    await one.line('"deal"').waitFor();
+    await one.page.keyboard.press("Control+s");
+    const save = one.page.getByRole("dialog", { name: "Save" });
+    await save.getByText("Tests:").waitFor();
+    await save.getByRole("button", { name: "Save", exact: true }).click();
+    await one.page.getByText("Saved the draft sales").waitFor();
+    expect(readFileSync(file, "utf8")).toBe(DRAFT.replace('type: "sale"', 'type: "deal"'));
+    // The trial goes on with the saved text.
+    expect((await world.post("/hooks/shop", { type: "deal", id: 8 })).body.runId).toBeUndefined();
+    await world.until(async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1);
+    await one.button("Make it live…").click();
+    await save.getByText("Tests:").waitFor();
+    await save.getByRole("button", { name: "Save", exact: true }).click();
+    await one.page.getByText("The draft sales is live").waitFor();
+    expect((await world.post("/hooks/shop", { type: "deal", id: 9 })).body.runId).toMatch(/^run_/);
+  }, 180_000);
+});

@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { NO_BROWSER } from "./browser.ts";
+import { CONFIG, createBenchWorld, openBench, type BenchPage } from "./bench.ts";
+
+describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and gateways", () => {
+  let world: Awaited<ReturnType<typeof createBenchWorld>>;
+  let one: BenchPage;
+  beforeEach(async () => {
+    world = await createBenchWorld();
+    one = await openBench(world);
+  }, 120_000);
+  afterEach(async () => {
+    await one?.close();
+    await world?.stop();
+  });
+
+  it("tells the second of two browsers that the mapping was saved, with both changes, and loses no text", async () => {
+    await world.order(40);
+    const two = await openBench(world);
+    try {
+      for (const each of [one, two]) {
+        await each.open("#/mappings/order");
+        await each.line("$gte").waitFor();
+      }
+      await one.change("$gte", "100", "10");
+      await two.change("// orders", "// orders", "sales");
+      await two.page.getByText("not saved").waitFor();
+      // The second page has not heard of the first save when it saves itself.
+      await two.page.route("**/admin/v1/mappings/order", (route) => route.abort());
+      await one.button("Save…").click();
+      await one.page.getByRole("dialog").getByText("Tests:").waitFor();
+      await one.page.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
+      await one.page.getByText("Saved in rouse.json5").waitFor();
+      await two.button("Save…").click();
+      const dialog = two.page.getByRole("dialog", { name: "Save" });
+      await dialog.getByText("was changed while you were writing").waitFor();
+      expect(await dialog.innerText()).toMatch(/has changed like this:[^]*\+.*\$gte: 10 [^]*was to be changed like this:[^]*\+.*sales/);
+      expect(await dialog.getByRole("button", { name: "Save", exact: true }).isDisabled()).toBe(true);
+      const first = CONFIG.replace("$gte: 100", "$gte: 10");
+      expect(world.readConfig()).toBe(first);
+      await two.page.unroute("**/admin/v1/mappings/order");
+      await two.page.keyboard.press("Escape");
+      await two.button("See both").click();
+      await two.page.locator(".cm-deletedChunk").first().waitFor();
+      await two.line("// sales").first().waitFor();
+      await two.button("Keep mine").click();
+      await two.button("Save…").click();
+      await dialog.getByText("Tests:").waitFor();
+      expect(await dialog.innerText()).toMatch(/-.*\$gte: 10 [^]*\+.*\$gte: 100/);
+      await dialog.getByRole("button", { name: "Save", exact: true }).click();
+      await two.page.getByText("Saved in rouse.json5").waitFor();
+      expect(world.readConfig()).toBe(CONFIG.replace("// orders", "// sales"));
+    } finally {
+      await two.close();
+    }
+  }, 120_000);
+
+  it("asks for the token above the text when the session ends while typing, and goes on with it", async () => {
+    await world.order(40);
+    await one.open("#/mappings/order");
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    let signIn: (() => void) | undefined;
+    const signedIn = new Promise<void>((resolve) => (signIn = resolve));
+    // A request of the session that has ended is answered after the next one has begun.
+    await one.page.route(
+      "**/admin/v1/changes/evaluate",
+      async (route) => {
+        await signedIn;
+        await route.fulfill({ status: 401, json: { ok: false } });
+      },
+      { times: 1 },
+    );
+    await one.line("$gte").getByText("100", { exact: true }).dblclick();
+    await one.page.context().clearCookies();
+    await one.page.keyboard.type("10");
+    const dialog = one.page.getByRole("dialog", { name: "Your session has ended" });
+    await dialog.waitFor();
+    expect(await one.page.locator(".cm-content").innerText()).toContain("$gte: 10 ");
+    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
+    await dialog.getByRole("button", { name: "Sign in" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await one.page.locator(".cm-content").innerText()).toContain("$gte: 10 ");
+    signIn?.();
+    await one.pane("Result").getByText("by order").waitFor();
+    expect(await dialog.count()).toBe(0);
+  }, 120_000);
+
+  it("offers to load the page again when a gateway of another version answers, and keeps unsaved text", async () => {
+    await world.order(40);
+    await one.open("#/mappings/order");
+    await one.change("$gte", "100", "12");
+    await one.page.getByText("not saved").waitFor();
+    let isNewer = true;
+    await one.page.route("**/admin/v1/**", async (route) => {
+      // A request may end before its answer: the page asks for another text.
+      const response = await route.fetch().catch(() => null);
+      const headers = { ...response?.headers(), ...(isNewer && { "x-rouse-version": "99.0.0" }) };
+      if (response) await route.fulfill({ response, headers }).catch(() => undefined);
+    });
+    await one.page.getByText("The gateway runs version 99.0.0 now").waitFor();
+    expect(await one.page.locator(".cm-content").innerText()).toContain("$gte: 12 ");
+    isNewer = false;
+    await one.page
+      .getByRole("button", { name: /reload|again/i })
+      .first()
+      .click();
+    await one.page.getByText("There is unsaved text of this mapping").waitFor();
+    await one.button("Take it up").click();
+    await one.line("$gte: 12 ").waitFor();
+    expect(world.readConfig()).toBe(CONFIG);
+  }, 120_000);
+
+  it("shows the text and its answers while a slow store keeps other panels waiting", async () => {
+    const { eventId } = await world.order(40);
+    let answer: (() => void) | undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    for (const slow of ["**/admin/v1/events?*", "**/admin/v1/what-if", "**/admin/v1/hooks/shape?*"])
+      await one.page.route(slow, async (route) => {
+        await held;
+        await route.continue().catch(() => undefined);
+      });
+    await one.open(`#/mappings/order?event=${eventId}`);
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await one.pane("Request").getByText("total").waitFor();
+    expect(await one.pane("Events").getByRole("option").count()).toBe(0);
+    await one.change("$gte", "100", "10");
+    await one.pane("Result").getByText("by order").waitFor();
+    answer?.();
+    await one.pane("Events").getByRole("option").first().waitFor();
+    await one.pane("What if").getByText("+1 run").waitFor();
+  }, 120_000);
+
+  it("follows the newest event until one is chosen", async () => {
+    await world.order(40);
+    await one.open("#/mappings/order");
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await world.order(140);
+    await one.pane("Result").getByText("by order").waitFor();
+    await one.page.getByRole("option").nth(1).getByRole("button").click();
+    await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await world.order(150);
+    await one.page.getByRole("option").nth(2).waitFor();
+    expect(await one.pane("Result").innerText()).toContain("No mapping takes this event");
+  }, 120_000);
+
+  it("completes keys of the config, operators and functions, each in its place", async () => {
+    await world.order(140);
+    await one.open("#/mappings/order");
+    await one.pane("Result").getByText("by order").waitFor();
+    const offered = one.page.locator(".cm-tooltip-autocomplete");
+    const { keyboard } = one.page;
+    await one.line("messageTemplate").click();
+    await keyboard.press("End");
+    await keyboard.press("Enter");
+    await keyboard.type("sess");
+    await offered.getByText("sessionKey").waitFor();
+    await keyboard.press("Enter");
+    await one.line("sessionKey: ").waitFor();
+    await keyboard.type('"{{$upper');
+    await offered.getByText("$uppercase").waitFor();
+    await keyboard.press("Escape");
+    await one.line("$gte").getByText("100", { exact: true }).dblclick();
+    await keyboard.press("ArrowRight");
+    await keyboard.type(", $l");
+    await offered.getByText("$lte").waitFor();
+  }, 120_000);
+});
