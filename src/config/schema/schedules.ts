@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { duration, idText } from "./common.ts";
+
+export const CATCH_UP = ["once", "all", "none"] as const;
+
+export const scheduleSchema = z.strictObject({
+  id: idText.describe("The schedule's id. A schedule with another id is a new one."),
+  cron: z.string().optional().describe("When it fires: five fields, such as `30 8 * * MON-FRI`. Either this, `every` or `at`."),
+  every: duration.optional().describe("The time between two firings, at least a second."),
+  at: z
+    .string()
+    .optional()
+    .describe("The one time at which it fires, such as `2026-01-31T08:00`, or with an offset: `2026-01-31T08:00:00+01:00`."),
+  timezone: z.string().default("UTC").describe("The time zone of `cron`, and of an `at` without an offset, such as `Europe/Berlin`."),
+  prompt: z.string().optional().describe("What the agent is asked, in the schedule's own session. Either this or `wake`."),
+  wake: z.string().optional().describe("The system event that the agent's main session gets, with a heartbeat that starts immediately."),
+  deliver: z
+    .union([
+      z.literal(false),
+      z.strictObject({
+        channel: z.string().default("last").describe("The reply's channel."),
+        to: z.string().optional().describe("The recipient on that channel."),
+      }),
+    ])
+    .optional()
+    .describe('Where the reply to `prompt` goes; `false`: nowhere. Default: `{ channel: "last" }`.'),
+  catchUp: z
+    .enum(CATCH_UP)
+    .default("once")
+    .describe(
+      "What happens after times were missed, since no gateway ran: one firing for all of them, `all` of them in order (the newest 100), or `none`.",
+    ),
+  jitter: duration
+    .prefault(0)
+    .describe("Each firing is delayed by a part of this time, which depends on the schedule and on its due time alone."),
+});
+export type ScheduleConfig = z.output<typeof scheduleSchema>;

@@ -1,0 +1,87 @@
+import { newId } from "../core/ids.ts";
+import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
+import type { Ms } from "../store/types.ts";
+import type { Trigger } from "../core/schedule-times.ts";
+
+/** A schedule that an agent has proposed and a person has approved. */
+export interface ApprovedSchedule {
+  id: string;
+  agentId: string;
+  trigger: Trigger;
+  prompt: string;
+  /** Whether the agent had text from outside in view when it wrote the prompt. */
+  outside: boolean;
+  deliver: boolean;
+  /** The tool call, which makes no second schedule if it is repeated. */
+  callId: string;
+  runId: string;
+  /** Who approved. */
+  by: string;
+  createdAt: Ms;
+}
+
+/**
+ * The schedules that agents have proposed. They are in the store and not in the config, as the rules of approvals are: a config
+ * file may be read-only or under version control, and all gateways on one database need the same schedules.
+ */
+export interface ApprovedSchedules {
+  list(): Promise<readonly ApprovedSchedule[]>;
+  add(schedule: Omit<ApprovedSchedule, "id" | "createdAt">): Promise<ApprovedSchedule>;
+  /** False if there is no such schedule. */
+  remove(agentId: string, id: string): Promise<boolean>;
+}
+
+/** Creates the list of schedules that a store keeps. */
+export function createApprovedSchedules(deps: StoredListDeps): ApprovedSchedules {
+  const stored = new StoredList<ApprovedSchedule>("schedules.approved", deps);
+  return {
+    list: () => stored.read(),
+    add: (schedule) =>
+      stored.change((known) => {
+        const same = known.find(({ callId }) => callId === schedule.callId);
+        if (same) return { result: same };
+        const createdAt = deps.clock.now();
+        const added = { ...schedule, id: newId("sch", createdAt), createdAt };
+        return { list: [...known, added], result: added };
+      }),
+    remove: (agentId, id) =>
+      stored.change((known) => {
+        const left = known.filter((schedule) => schedule.id !== id || schedule.agentId !== agentId);
+        return left.length === known.length ? { result: false } : { list: left, result: true };
+      }),
+  };
+}
+
+/** A schedule that a person has paused. */
+export interface Pause {
+  /** `<agent>/<id>`. */
+  name: string;
+  at: Ms;
+}
+
+/** The pauses of schedules, of whatever source. */
+export interface Pauses {
+  list(): Promise<readonly Pause[]>;
+  /** False if it is paused already. */
+  add(name: string): Promise<boolean>;
+  /** False if it is not paused. */
+  remove(name: string): Promise<boolean>;
+}
+
+/** Creates the pauses that a store keeps. */
+export function createPauses(deps: StoredListDeps): Pauses {
+  const stored = new StoredList<Pause>("schedules.paused", deps);
+  return {
+    list: () => stored.read(),
+    add: (name) =>
+      stored.change((known) =>
+        known.some((pause) => pause.name === name) ? { result: false } : { list: [...known, { name, at: deps.clock.now() }], result: true },
+      ),
+    remove: (name) =>
+      stored.change((known) =>
+        known.some((pause) => pause.name === name)
+          ? { list: known.filter((pause) => pause.name !== name), result: true }
+          : { result: false },
+      ),
+  };
+}

@@ -1,0 +1,84 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { approvalWorld, transferOnce, type ApprovalWorld } from "../approvals/world.ts";
+
+let world: ApprovalWorld;
+afterEach(() => world.close());
+
+const PROPOSAL = { cron: "0 8 * * *", timezone: "Europe/Berlin", prompt: "Tell me about the weather." };
+const schedules = async () =>
+  (await world.admin("/admin/v1/schedules")).body.schedules.filter(({ source }: { source: string }) => source === "agent");
+
+const start = (more: object = {}) =>
+  approvalWorld({ agent: { tools: ["bank.*", "rouse.schedule"], ...more }, hooks: { tools: ["bank.*", "rouse.schedule"] } });
+
+/** A hook's run whose model proposes a schedule. */
+async function propose(message: string): Promise<{ runId: string; code: string; why: string }> {
+  world.model.handler = transferOnce(PROPOSAL, "schedule");
+  const { body } = await world.post("/hooks/agent", { message, deliver: false, wakeMode: "next-heartbeat" });
+  const [asked] = await world.open();
+  return { runId: body.runId, code: asked?.code ?? "", why: asked?.why ?? "" };
+}
+
+describe("the tool `schedule`", () => {
+  it("waits for a person though the operator has named it, and makes a schedule of what was approved", async () => {
+    world = await start();
+    const { runId, code, why } = await propose("Remind me of the weather.");
+    expect(why).toContain("A schedule always needs approval.");
+    expect(await schedules()).toEqual([]);
+    expect((await world.rouse("approvals", "approve", code)).code).toBe(0);
+    expect((await world.runEnded(runId)).reply).toContain("exists; operator has approved it");
+    const [made] = await schedules();
+    // The hook's message was in view when the prompt was written.
+    expect(made).toMatchObject({
+      agentId: "main",
+      cron: PROPOSAL.cron,
+      timezone: PROPOSAL.timezone,
+      text: PROPOSAL.prompt,
+      outside: true,
+      deliver: { channel: "last", to: null },
+      approved: { by: "operator", runId },
+    });
+    await world.restart();
+    expect(await schedules()).toHaveLength(1);
+    world.model.handler = () => ({ text: "It rains." });
+    expect((await world.rouse("schedules", "run", made.name)).code).toBe(0);
+    await world.until(async () => (await schedules())[0].last?.status === "succeeded");
+    expect(world.lastRequest()).toMatch(/EXTERNAL_CONTENT.*Tell me about the weather\./);
+    expect((await world.rouse("schedules", "show", made.name)).out).toContain("text from outside");
+    expect((await world.rouse("schedules", "remove", made.name)).code).toBe(0);
+    expect(await schedules()).toEqual([]);
+  });
+
+  it("makes nothing of what was denied, nor of a time that is none", async () => {
+    world = await start();
+    const denied = await propose("Remind me.");
+    await world.rouse("approvals", "deny", denied.code);
+    await world.runEnded(denied.runId);
+    world.model.handler = transferOnce({ ...PROPOSAL, cron: "0 8 * *" }, "schedule");
+    const { body } = await world.post("/hooks/agent", { message: "Again.", deliver: false, wakeMode: "next-heartbeat" });
+    const [asked] = await world.open();
+    await world.rouse("approvals", "approve", asked?.code ?? "");
+    expect((await world.runEnded(body.runId)).reply).toContain("There is no schedule: cron must have five fields");
+    expect(await schedules()).toEqual([]);
+  });
+
+  it("is not there for an agent whose tools do not name it", async () => {
+    world = await approvalWorld();
+    world.model.handler = () => ({ text: "Hello." });
+    const { body } = await world.post("/hooks/agent", { message: "Hello.", deliver: false, wakeMode: "next-heartbeat" });
+    await world.runEnded(body.runId);
+    expect(world.lastRequest()).not.toContain("Proposes a schedule");
+  });
+
+  it("asks again although a rule covers the call", async () => {
+    world = await start();
+    const first = await propose("Remind me.");
+    await world.rouse("approvals", "approve", first.code, "--always", "--yes");
+    await world.runEnded(first.runId);
+    const second = await propose("Remind me again.");
+    expect(second.code).not.toBe("");
+    await world.rouse("approvals", "deny", second.code);
+    await world.runEnded(second.runId);
+    expect(await schedules()).toHaveLength(1);
+  });
+});
