@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { channelConfig, httpUrl, recipients, secret } from "#channel-kit";
 import { definePlugin } from "#plugin";
+import { createContentReader } from "./files.ts";
 import { toDiscord } from "./format.ts";
 import { listen } from "./receive.ts";
 import { createChannel, createClient, LIMIT } from "./send.ts";
@@ -40,6 +41,7 @@ export default definePlugin({
     const client = createClient(context);
     return {
       ...createChannel(client),
+      ...createContentReader(context, client),
       limit: LIMIT,
       lengthOf: (text) => toDiscord(text).length,
       parseRecipient,

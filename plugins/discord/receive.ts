@@ -4,6 +4,8 @@ import {
   ChannelError,
   checkpoint,
   loadPackage,
+  nativeCommands,
+  once,
   parseDecision,
   parseObject,
   reconnectLoop,
@@ -11,6 +13,7 @@ import {
   withConnection,
 } from "#channel-kit";
 import type { ChannelHost, ReceivedMessage } from "#plugin";
+import { readFiles, readQuoted, type GatewayMessage } from "./files.ts";
 import { VENDOR } from "./send.ts";
 
 /** `GUILD_MESSAGES` and `DIRECT_MESSAGES`. The contents of messages to the bot and of mentions come without more. */
@@ -30,28 +33,12 @@ const CLOSE_REASONS: Record<number, string> = {
   4014: "discord does not give the bot these intents",
 };
 
-/** A message as the gateway gives it, as far as it is read here. */
-export interface GatewayMessage {
-  id: string;
-  channel_id: string;
-  guild_id?: string;
-  type: number;
-  content: string;
-  author: { id: string; username?: string; global_name?: string | null; bot?: boolean };
-  member?: { nick?: string | null };
-  webhook_id?: string;
-  edited_timestamp?: string | null;
-  mentions: { id: string }[];
-  attachments: { filename: string; url: string }[];
-}
-
 /** A message for the agent, or why it is not for it; undefined for the bot's own. */
 function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMessage, me: string): ReceivedMessage | undefined {
   if (author.id === me) return undefined;
   if (author.bot || given.webhook_id !== undefined) return { id, skipped: "the message was written by a bot" };
   if (!WRITTEN_TYPES.includes(given.type)) return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
   const text = given.content.replace(new RegExp(`<@!?${me}>`, "g"), "");
-  const files = given.attachments.map(({ filename: name, url }) => ({ name, url }));
   const mentioned = given.mentions.some((mention) => mention.id === me);
   const direct = given.guild_id === undefined;
   const name = member?.nick ?? author.global_name ?? author.username;
@@ -64,41 +51,84 @@ function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMess
     ...(!direct && { room: { kind: "channel" } }),
     mentioned,
     text,
-    files,
+    quoted: readQuoted(given),
+    files: readFiles(given.attachments),
   });
 }
 
-/** An edit, which tells only what has changed; previews of links come as one too, without its time. */
-function toEdit({ id, author, edited_timestamp: at }: Partial<GatewayMessage>, me: string): ReceivedMessage | undefined {
+/** An edit; previews of links come as one too, without its time. */
+function toEdit(message: Partial<GatewayMessage>, me: string): ReceivedMessage | undefined {
+  const { id: edits = "", author, edited_timestamp: at, content, type = 0, mentions = [], channel_id } = message;
   if (!at || !author || author.id === me) return undefined;
-  return { id: `${id} ${at}`, skipped: "an edit of an earlier message" };
+  const id = `${edits} ${at}`;
+  if (content === undefined || channel_id === undefined) return { id, skipped: "an edit of an earlier message" };
+  const read = toMessage({ ...message, id: edits, author, content, type, mentions, channel_id }, me);
+  return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
 }
 
-/** A press of a button, as the gateway gives it. In a guild the person is a member. */
+/** A press of a button or a command, as the gateway gives it. In a guild the person is a member. */
 export interface GatewayInteraction {
   id: string;
   token: string;
   type: number;
-  data?: { custom_id?: string };
+  data?: { custom_id?: string; name?: string; options?: { value?: unknown }[] };
+  channel_id?: string;
+  guild_id?: string;
   user?: { id: string };
   member?: { user: { id: string } };
 }
 
+const COMMAND = 2;
 const PRESS = 3;
 /** An answer that only the person who pressed sees. */
 const MESSAGE_RESPONSE = 4;
 const EPHEMERAL = 64;
+/** The kind of a command's option. */
+const STRING = 3;
+/** Discord's names of the languages that commands are described in. */
+const LOCALES = { de: "de", fr: "fr", "es-ES": "es", ru: "ru", "zh-CN": "zh", "pt-BR": "pt", ja: "ja" };
+
+/** Shows a text to the person behind an interaction. One that Discord takes no more is not shown. */
+async function respond({ id, token }: GatewayInteraction, content: string, rest: REST): Promise<void> {
+  const body = { type: MESSAGE_RESPONSE, data: { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } } };
+  await rest.post(`/interactions/${id}/${token}/callback`, { body, auth: false }).catch(() => undefined);
+}
+
+/** The message that people would write for a command of the app; undefined for other events. */
+function toCommand(event: string, payload: unknown): ReceivedMessage | undefined {
+  if (event !== "INTERACTION_CREATE") return undefined;
+  const { id, type, data, user, member, channel_id: to, guild_id } = payload as GatewayInteraction;
+  const from = (member?.user ?? user)?.id;
+  if (type !== COMMAND || data?.name === undefined || from === undefined || to === undefined) return undefined;
+  const words = (data.options ?? []).map(({ value }) => String(value));
+  const direct = guild_id === undefined;
+  const text = [`/${data.name}`, ...words].join(" ");
+  return toIncomingMessage({ id, from, to, direct, ...(!direct && { room: { kind: "channel" } }), mentioned: true, text });
+}
+
+/** Shows the commands in Discord's apps. */
+async function registerCommands(rest: REST): Promise<void> {
+  const { id } = (await rest.get("/applications/@me")) as { id: string };
+  const body = nativeCommands().map(({ name, description, argument }) => ({
+    name,
+    description,
+    description_localizations: Object.fromEntries(
+      Object.entries(LOCALES).map(([locale, language]) => [locale, nativeCommands(language).find((one) => one.name === name)?.description]),
+    ),
+    ...(argument && { options: [{ type: STRING, name: argument.name, description: argument.name, required: argument.required }] }),
+  }));
+  await rest.put(`/applications/${id}/commands`, { body });
+}
 
 /** Passes an event on that is a press, and shows the answer to the person. One that Discord takes no more is not shown. */
 async function takePress(event: string, payload: unknown, rest: REST, host: ChannelHost): Promise<undefined> {
   if (event !== "INTERACTION_CREATE") return undefined;
-  const { id, token, type, data, user, member } = payload as GatewayInteraction;
+  const { id, type, data, user, member } = payload as GatewayInteraction;
   const from = (member?.user ?? user)?.id;
   const decision = type === PRESS ? parseDecision(data?.custom_id ?? "") : undefined;
   if (!decision || from === undefined) return undefined;
-  const { text: content } = await host.decide({ id, from, ...decision });
-  const body = { type: MESSAGE_RESPONSE, data: { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } } };
-  await rest.post(`/interactions/${id}/${token}/callback`, { body, auth: false }).catch(() => undefined);
+  const { text } = await host.decide({ id, from, ...decision });
+  await respond(payload as GatewayInteraction, text, rest);
   return undefined;
 }
 
@@ -107,6 +137,20 @@ const DISPATCHED: Partial<Record<string, (message: GatewayMessage, me: string) =
   MESSAGE_CREATE: toMessage,
   MESSAGE_UPDATE: toEdit,
 };
+
+/** Hands over what an event of the gateway holds. Returns the message, if it is one. */
+async function takeEvent(
+  event: string,
+  payload: unknown,
+  { me, rest, host }: { me: string; rest: REST; host: ChannelHost },
+): Promise<ReceivedMessage | undefined> {
+  const command = toCommand(event, payload);
+  const message = command ?? (await takePress(event, payload, rest, host)) ?? DISPATCHED[event]?.(payload as GatewayMessage, me);
+  if (message) await host.receive(message);
+  // The answer comes as a message; Discord wants one to the command within three seconds.
+  if (command && "text" in command) await respond(payload as GatewayInteraction, `\`${command.text}\``, rest);
+  return message;
+}
 
 /** The gateway of Discord: one session, taken up again after a cut and after a restart, so that Discord sends what was missed. */
 export async function listen(
@@ -118,6 +162,7 @@ export async function listen(
   /** The place of what was received, not of what has arrived; null begins a new session. */
   let place = (parseObject((await host.cursor()) ?? "") ?? null) as SessionInfo | null;
   let misses = 0;
+  const register = once(async () => registerCommands(await client()).catch(() => undefined));
   const kept = checkpoint(host, SAVE_EVERY_MS);
 
   /** One connection, of a manager of its own. */
@@ -152,6 +197,7 @@ export async function listen(
       }
       const up = (): void => {
         connection.greeted();
+        void register();
         watched.report({ ok: true, message: "receiving" });
       };
       manager
@@ -164,8 +210,7 @@ export async function listen(
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
           const at = session && { ...session, sequence: s };
           connection.inOrder(async () => {
-            const message = (await takePress(t, d, rest, watched)) ?? DISPATCHED[t]?.(d as GatewayMessage, me);
-            if (message) await watched.receive(message);
+            const message = await takeEvent(t, d, { me, rest, host: watched });
             place = at;
             const taken = message !== undefined && !("skipped" in message);
             if (place) await kept.move(JSON.stringify(place), taken).catch(() => undefined);

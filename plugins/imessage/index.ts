@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { channelConfig, httpUrl } from "#channel-kit";
 import { definePlugin } from "#plugin";
+import { createContentReader } from "./files.ts";
 import { createReceiver } from "./receive.ts";
 import { createChannel, render } from "./send.ts";
 import { createServer, parseRecipient, PERSON } from "./server.ts";
@@ -48,6 +49,7 @@ export default definePlugin({
     return {
       ...createChannel(server, privateApi),
       ...createReceiver(server, webhookSecret, mentions),
+      ...createContentReader(server),
       limit: LONGEST_MESSAGE,
       lengthOf: (text) => render(text).length,
       parseRecipient,

@@ -1,5 +1,6 @@
 import { normalForm, parseWebhook, pollSince, sameSecret, toIncomingMessage } from "#channel-kit";
 import type { Channel, ReceivedMessage } from "#plugin";
+import { readFiles } from "./files.ts";
 import { parsePerson, VENDOR, type Message, type Server } from "./server.ts";
 
 /** Where a webhook brings messages at once, asking only makes up for those that it lost: the server sends each just once. */
@@ -26,6 +27,8 @@ function toMessage(data: Message, mentions: readonly string[]): ReceivedMessage 
     ...(!direct && { room: { kind: "group", name: chat.displayName || undefined } }),
     mentioned: name !== undefined,
     text: withoutName(text, name),
+    ...(data.threadOriginatorGuid && { quoted: { id: data.threadOriginatorGuid } }),
+    files: readFiles(data.attachments),
   });
 }
 
@@ -37,8 +40,11 @@ function withoutName(text: string, name = ""): string {
 }
 
 /** An edit, of which the server tells by changes of the message; other changes are receipts. */
-function toEdit({ guid, isFromMe, dateEdited }: Message): ReceivedMessage | undefined {
-  return guid && isFromMe === false && dateEdited ? { id: `${guid} ${dateEdited}`, skipped: "an edit of an earlier message" } : undefined;
+function toEdit(message: Message, mentions: readonly string[]): ReceivedMessage | undefined {
+  const { guid: edits, dateEdited } = message;
+  const read = edits && dateEdited ? toMessage(message, mentions) : undefined;
+  const id = `${edits} ${dateEdited}`;
+  return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
 }
 
 /** Both ways to receive, for a group that calls the agent by one of these words. */
@@ -56,7 +62,8 @@ export function createReceiver(
       if (!read.ok) return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
       const { type, data } = read.body;
       if (type === undefined) return new Response(null, { status: 400 });
-      const message = data && (type === "updated-message" ? toEdit(data) : type === "new-message" ? toMessage(data, mentions) : undefined);
+      const message =
+        data && (type === "updated-message" ? toEdit(data, mentions) : type === "new-message" ? toMessage(data, mentions) : undefined);
       if (message) await host.receive(message);
       return new Response(null, { status: 204 });
     },

@@ -12,6 +12,9 @@ export interface Message {
   dateEdited?: number | null;
   /** 0 is a message; others are changes of a group. */
   itemType?: number | null;
+  attachments?: { guid?: string; mimeType?: string | null; transferName?: string | null; totalBytes?: number }[] | null;
+  /** The message that this one answers. */
+  threadOriginatorGuid?: string | null;
   /** Set on reactions. */
   associatedMessageGuid?: string | null;
   /** A code of Messages; 0 is well. */
@@ -52,14 +55,16 @@ function read(body: unknown): ReturnType<NonNullable<Rest["read"]>> {
 
 /** A BlueBubbles server, as both directions reach it. Calls carry the password in the query, so no address is ever told. */
 export function createServer({ fetch, clock }: Pick<PluginContext<unknown>, "fetch" | "clock">, url: string, password: string) {
-  const call = createRest({ ...VENDOR, fetch, base: `${url}/api/v1`, query: `?password=${encodeURIComponent(password)}`, read });
+  const base = `${url}/api/v1`;
+  const secret = `?password=${encodeURIComponent(password)}`;
+  const call = createRest({ ...VENDOR, fetch, base, query: secret, read });
   /** Messages of all chats. */
   const query = async (question: object, signal: AbortSignal): Promise<Message[]> => {
-    const answer = await call<{ data?: Message[] }>("message/query", signal, { ...question, with: ["chat"] });
+    const answer = await call<{ data?: Message[] }>("message/query", signal, { ...question, with: ["chat", "attachment"] });
     if (!Array.isArray(answer?.data)) throw new ChannelError("the answer was not that of a BlueBubbles server");
     return answer.data;
   };
-  return { call, query, now: () => clock.now() };
+  return { call, query, fetch, toUrl: (path: string) => new URL(`${base}/${path}${secret}`), now: () => clock.now() };
 }
 
 /** What `createServer` gives. */

@@ -1,5 +1,6 @@
 import { channelConfig, httpUrl, recipients, secret } from "#channel-kit";
 import { definePlugin } from "#plugin";
+import { createContentReader } from "./files.ts";
 import { toMattermost } from "./format.ts";
 import { createListener } from "./receive.ts";
 import { createChannel } from "./send.ts";
@@ -35,6 +36,7 @@ export default definePlugin({
   channel: (context) => ({
     ...createChannel(context),
     ...createListener(context),
+    ...createContentReader(context),
     limit: LIMIT,
     lengthOf: (text) => [...toMattermost(text)].length,
     parseRecipient,

@@ -1,5 +1,6 @@
 import { ChannelError, checkpoint, followSocket, reconnectLoop, toIncomingMessage, type Connection } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
+import { readFiles, readQuoted, type PostEmbed, type PostFile } from "./files.ts";
 import { createCall, VENDOR, type MattermostContext } from "./send.ts";
 
 /** The server greets at once; a connection without its greeting carries nothing. */
@@ -24,7 +25,7 @@ interface Post {
   edit_at?: number;
   delete_at?: number;
   props?: Record<string, unknown>;
-  metadata?: { files?: { name?: string }[] };
+  metadata?: { files?: PostFile[]; embeds?: PostEmbed[] };
 }
 
 interface Frame {
@@ -58,7 +59,7 @@ function readPost(post: Post, place: ChannelInfo, self: { id: string; username: 
   const thread = root_id || (direct ? undefined : id);
   const room = direct ? undefined : { kind: place.type === "G" ? ("group" as const) : ("channel" as const), name: place.room };
   const sender = place.sender?.replace(/^@/, "");
-  const { files } = post.metadata ?? {};
+  const { files, embeds } = post.metadata ?? {};
   return toIncomingMessage({
     id,
     from: user_id,
@@ -69,7 +70,9 @@ function readPost(post: Post, place: ChannelInfo, self: { id: string; username: 
     room,
     mentioned,
     text,
-    files,
+    inThread: Boolean(root_id),
+    quoted: readQuoted(embeds),
+    files: readFiles(files),
     noText: NO_TEXT,
   });
 }
@@ -106,8 +109,14 @@ export function createListener(
       if (post.create_at >= (place?.at ?? 0)) place = { at: post.create_at, id: post.id };
       await move(message !== undefined && !("skipped" in message));
     };
-    const takeEdit = async ({ id, user_id, edit_at = 0 }: Post): Promise<void> => {
-      if (user_id !== self.id && edit_at > 0) await host.receive({ id: `${id} ${edit_at}`, skipped: "an edit of an earlier post" });
+    const takeEdit = async (post: Post, context: ChannelInfo): Promise<void> => {
+      const { id: edits, edit_at = 0 } = post;
+      if (edit_at === 0 || post.user_id === self.id) return;
+      // The server does not say with an edit where it was made.
+      const place = context.type === undefined ? await get<{ type: string }>(`channels/${post.channel_id}`, signal) : context;
+      const read = readPost(post, place, self);
+      const id = `${edits} ${edit_at}`;
+      if (read) await host.receive("skipped" in read ? { ...read, id } : { ...read, id, edits });
     };
     const move = async (now: boolean): Promise<void> => place && kept.move(`${place.at}:${place.id}`, now);
 
@@ -154,7 +163,7 @@ export function createListener(
         const post = JSON.parse(data.post) as Post;
         const place = { type: data.channel_type, room: data.channel_display_name, sender: data.sender_name };
         if (event === "posted") inOrder(() => take(post, place));
-        if (event === "post_edited") inOrder(() => takeEdit(post));
+        if (event === "post_edited") inOrder(() => takeEdit(post, place));
       },
     };
     await followSocket(socket, signal);

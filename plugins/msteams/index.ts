@@ -1,8 +1,9 @@
 import { definePlugin } from "#plugin";
 import { config, parseRecipient } from "./config.ts";
+import { createFileFetcher } from "./files.ts";
 import { createReceiver } from "./receive.ts";
 import { createReferences } from "./references.ts";
-import { countBytes, createChannel } from "./send.ts";
+import { countBytes, createChannel, createTokens } from "./send.ts";
 
 /** Bytes of a text. Teams takes 28 KB an activity; the rest is for what is around the text. */
 const TEXT_LIMIT = 24 * 1024;
@@ -24,8 +25,10 @@ export default definePlugin({
   config,
   channel(context) {
     const references = createReferences(context);
+    const tokens = createTokens(context);
     return {
-      ...createChannel(context, references),
+      ...createChannel(context, references, tokens),
+      fetchFile: createFileFetcher(context, tokens),
       limit: TEXT_LIMIT,
       lengthOf: countBytes,
       parseRecipient,

@@ -9,6 +9,7 @@ import {
 } from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
+import { readFiles, readQuoted, type TeamsAttachment } from "./files.ts";
 import { trusted, type Reference } from "./references.ts";
 
 const MAX_BODY = 256 * 1024;
@@ -25,7 +26,10 @@ interface Activity {
   recipient?: { id?: unknown };
   conversation?: { id?: unknown; name?: unknown; conversationType?: unknown };
   entities?: { type?: unknown; text?: unknown; mentioned?: { id?: unknown } }[];
-  attachments?: { contentType?: unknown }[];
+  attachments?: TeamsAttachment[];
+  /** When the message was changed last. */
+  localTimestamp?: unknown;
+  timestamp?: unknown;
 }
 
 /** Answers what Teams posts to the bot: an activity with a token that its own keys signed. */
@@ -78,17 +82,23 @@ function readActivity({ type, id, from, recipient, conversation, ...said }: Acti
   const own = from.id === recipient.id;
   const keys = direct && !own ? [to, `user:${from.id}`, `user:${user}`] : [to];
   if (!written || own) return { to, keys };
-  if (type === "messageUpdate") return { to, keys, message: { ...written, skipped: "an edit of an earlier message" } };
   const kind = conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
   const room = direct ? undefined : { kind, name: textOr(conversation.name) };
-  const message = { ...written, from: user, name: textOr(from.name), to, thread, direct, room, ...getMentionAndText(said, recipient.id) };
-  return { to, keys, message: toIncomingMessage(message) };
+  const message = { ...written, from: user, name: textOr(from.name), to, thread, direct, room, ...readContent(said, recipient.id) };
+  const read = toIncomingMessage(message);
+  return { to, keys, message: type === "messageUpdate" ? toEdit(read, said) : read };
+}
+
+/** A message that replaces the one of its id. */
+function toEdit(read: ReceivedMessage, { timestamp, localTimestamp }: Activity): ReceivedMessage {
+  const id = `${read.id} ${textOr(timestamp) ?? textOr(localTimestamp) ?? ""}`;
+  return "skipped" in read ? { ...read, id } : { ...read, id, edits: read.id };
 }
 
 const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** What was said, without the mentions of the bot, and whether it was mentioned. A message of attachments alone names their kinds. */
-function getMentionAndText({ entities, attachments, text, value }: Activity, bot: string): { mentioned: boolean; text: string } {
+/** What was said, without the mentions of the bot, whether it was mentioned, and what came with it. Cards are named by their kinds. */
+function readContent({ entities, attachments, text, value }: Activity, bot: string) {
   // A button of the bot's own card: whoever presses it speaks to the bot.
   const pressed = typeof value === "object" ? value?.rouse : undefined;
   if (typeof pressed === "string" && parseDecision(pressed)) return { mentioned: true, text: pressed };
@@ -96,7 +106,8 @@ function getMentionAndText({ entities, attachments, text, value }: Activity, bot
   let said = typeof text === "string" ? text : "";
   for (const mention of mentions) if (typeof mention.text === "string") said = said.replace(mention.text, "");
   said = said.replaceAll("&nbsp;", " ").trim();
-  const kinds = objectsIn(attachments).map(({ contentType }) => contentType);
+  const files = readFiles(attachments);
+  const kinds = files.length > 0 ? [] : objectsIn(attachments).map(({ contentType }) => contentType);
   const named = kinds.filter((kind) => typeof kind === "string" && kind !== "text/html").map((kind) => `[${String(kind)}]`);
-  return { mentioned: mentions.length > 0, text: said === "" ? named.join(" ") : said };
+  return { mentioned: mentions.length > 0, text: said === "" ? named.join(" ") : said, quoted: readQuoted(attachments), files };
 }

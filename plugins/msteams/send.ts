@@ -9,7 +9,7 @@ const BLOCKED = "the bot is not in this conversation, or is blocked: install the
 const UNKNOWN_CONVERSATION = "there is no such conversation: the id is wrong, or the app was taken out";
 const TOO_LONG = "the message is too long for Teams";
 /** The Connector's own messages may quote what was sent: they are not repeated. */
-const VENDOR: ErrorRules = {
+export const VENDOR: ErrorRules = {
   name: "Teams",
   shown: (code) => `, ${code}`,
   errors: {
@@ -70,12 +70,21 @@ function buildCard({ code, instruction, verdicts }: ApprovalQuestion): object {
   return { attachments: [{ contentType: "application/vnd.microsoft.card.adaptive", content }] };
 }
 
-/** Sends pieces by the Bot Connector. */
-export function createChannel(context: PluginContext<TeamsConfig>, references: KeyValueStore<Reference>): Channel {
-  const { config, fetch } = context;
-  const { serviceUrl, tenantId, appId, appSecret, loginUrl } = config;
+/** The bot's token for services of Teams. */
+export function createTokens(context: PluginContext<TeamsConfig>): ReturnType<typeof clientToken> {
+  const { tenantId, appId, appSecret, loginUrl } = context.config;
   const url = `${loginUrl}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
-  const tokens = clientToken(context, { vendor: SIGN_IN, url, id: appId, secret: appSecret, scope: SCOPE });
+  return clientToken(context, { vendor: SIGN_IN, url, id: appId, secret: appSecret, scope: SCOPE });
+}
+
+/** Sends pieces by the Bot Connector. */
+export function createChannel(
+  context: PluginContext<TeamsConfig>,
+  references: KeyValueStore<Reference>,
+  tokens: ReturnType<typeof createTokens>,
+): Channel {
+  const { config, fetch } = context;
+  const { serviceUrl, tenantId, appId } = config;
   const read = (body: unknown) => ({ code: (body as { error?: { code?: unknown } }).error?.code });
   /** Posts to a service, or changes what is there. Gives the id of what was made. */
   const request = async (method: "POST" | "PUT", { service, path }: Place, body: object, signal: AbortSignal) => {

@@ -26,6 +26,8 @@ export interface Limits {
 
 /** Those of the store. */
 const LIMITS: Limits = { connections: 4, statementMs: 10_000 };
+/** Who sends a hook hears within so long that it could not be taken: the most impatient senders wait 5 seconds. */
+export const ACCEPT_MS = 3000;
 /** Connections that are kept for signs of life, for work and for accepting: what waits for a lock must not hold these up. */
 const HEARTBEATS = 1;
 const WORK = 3;
@@ -90,13 +92,14 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
   const prepare = (client: ClientBase, isFixed = false): Promise<unknown> => client.query(settings(address.schema, limits, isFixed));
   const watch = new Watch();
   const pools: Pool[] = [];
-  const createPool = (max: number, isFixed = false): Lane => {
+  const createPool = (max: number, isFixed = false, patienceMs?: Ms): Lane => {
     // The pool waits for the promise, though its type does not say so.
-    const pooled = { ...config, pipeline: true, max, onConnect: (client: ClientBase) => prepare(client, isFixed) };
+    const onConnect = (client: ClientBase): Promise<unknown> => prepare(client, isFixed);
+    const pooled = { ...config, pipeline: true, max, onConnect };
     const pool: Pool = new pg.Pool(pooled);
     pool.on("error", (error) => log.warn({ err: safeError(error) }, "a connection to PostgreSQL was lost; another one is made"));
     pools.push(pool);
-    return createLane(pool, watch);
+    return createLane(pool, watch, patienceMs);
   };
 
   return {
@@ -104,7 +107,7 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     address,
     heartbeats: createPool(HEARTBEATS),
     work: createPool(WORK, true),
-    accepts: createPool(ACCEPTS, true),
+    accepts: createPool(ACCEPTS, true, ACCEPT_MS),
     responding: () => watch.responding(),
     async client() {
       const client = new pg.Client(config);

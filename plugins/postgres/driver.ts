@@ -17,7 +17,7 @@ import { createBatchWindows } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
-import { openDb, type Db } from "./db.ts";
+import { ACCEPT_MS, openDb, type Db } from "./db.ts";
 import { sqlState } from "./errors.ts";
 import { commitGroup, type Committed } from "./group.ts";
 import { createMembership } from "./membership.ts";
@@ -36,9 +36,6 @@ import { createPostgresStore } from "./store.ts";
 const SAME_MS = 100;
 /** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
 const PASS_ON_MS = 5;
-
-/** Who sends a hook hears within so long that it could not be taken: the most impatient senders wait 5 seconds. */
-const ACCEPT_MS = 3000;
 
 /** PostgreSQL's code for a failure, which quotes nothing. */
 const describeFailure = (error: unknown): object => {

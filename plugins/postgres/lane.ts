@@ -1,5 +1,5 @@
 import type { Client, ClientBase, Pool, PoolClient } from "pg";
-import type { Ms, Sql } from "#store-kit";
+import { type Ms, RouseError, type Sql, STORE_UNAVAILABLE } from "#store-kit";
 import { binaryList } from "./binary.ts";
 import { isConflict, isRefused, storeError } from "./errors.ts";
 import { decodeNul, encodeValue } from "./nul.ts";
@@ -219,8 +219,19 @@ export class Watch {
   }
 }
 
-export function createLane(pool: Pool, watch: Watch): Lane {
-  const query = <T>(text: string, values: readonly unknown[] = []): Promise<T[]> => watch.over(run<T>(pool, text, values));
+/** Rejects with `store_unavailable` if there is no answer in time; the statement goes on. */
+async function waitFor<T>(answer: Promise<T>, patienceMs: Ms): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new RouseError(STORE_UNAVAILABLE)), patienceMs);
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}
+
+/** `patienceMs`: how long a single statement is waited for, if that is shorter than the time after which its connection is replaced. */
+export function createLane(pool: Pool, watch: Watch, patienceMs?: Ms): Lane {
+  const query = <T>(text: string, values: readonly unknown[] = []): Promise<T[]> => {
+    const rows = watch.over(run<T>(pool, text, values));
+    return patienceMs === undefined ? rows : waitFor(rows, patienceMs);
+  };
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => watch.over(transactIn(pool, work));
   const pipeline = createPipeline(pool);
   return {

@@ -255,6 +255,10 @@ export const MIGRATIONS: readonly string[] = [
   -- When the jobs of a silent holder were freed. What it has borrowed is its own until then.
   ALTER TABLE holders ADD COLUMN freed timestamptz;
   `,
+  `
+  -- Sessions of schedules are kept as those of channels are.
+  CREATE INDEX sessions_schedule_turns ON sessions (turns) WHERE origin = 'schedule';
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */
@@ -263,7 +267,7 @@ export const COUNTED: readonly string[] = [
   ...RUN_STATUSES.map((name) => `runs.${name}`),
   ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
   ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),
-  ...["main", "hook", "api", "channel"].map((name) => `sessions.${name}`),
+  ...["main", "hook", "api", "channel", "schedule"].map((name) => `sessions.${name}`),
   "approvals.open",
   "approvals.decided",
   "jobs.turn",

@@ -138,7 +138,12 @@ const TRIM = `
 function trimSessions(keep: number): Step {
   let long: LongSession[] | undefined;
   return async (sql) => {
-    long ??= await sql.query<LongSession>("SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > $1", [keep]);
+    long ??= await sql.query<LongSession>(
+      // Each part has an index of its own.
+      `SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > $1
+        UNION ALL SELECT session, turns FROM sessions WHERE origin = 'schedule' AND turns > $1`,
+      [keep],
+    );
     const [next] = long;
     if (!next) return { changed: 0, more: false };
     const id = digest(next.session);

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { channelConfig, httpUrl, normalForm, phoneNumber, recipients } from "#channel-kit";
 import { definePlugin } from "#plugin";
+import { createFileFetcher } from "./files.ts";
 import { listen } from "./receive.ts";
-import { createChannel, render } from "./send.ts";
+import { createChannel, createRpc, render } from "./send.ts";
 
 /**
  * Signal's apps take 2048 bytes in a message's body and drop what is longer; the daemon makes an attachment of a text
@@ -63,6 +64,7 @@ export default definePlugin({
     const daemon = { url, account: own, allowFrom, fetch, log, now: () => clock.now() };
     return {
       ...createChannel(daemon),
+      fetchFile: createFileFetcher(createRpc(daemon)),
       limit: LONGEST_MESSAGE,
       // What counts is bytes of UTF-8.
       lengthOf: (text) => Buffer.byteLength(render(text).text),

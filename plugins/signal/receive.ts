@@ -1,5 +1,6 @@
 import { listenToEvents, toIncomingMessage } from "#channel-kit";
 import type { ChannelHost, IncomingMessage, ReceivedMessage } from "#plugin";
+import { readFiles, readQuoted, type SignalFile, type SignalQuote } from "./files.ts";
 import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 
 /** The daemon sends something every 15 seconds; after so long without, the connection is dead. */
@@ -16,7 +17,8 @@ interface DataMessage {
   message?: string | null;
   groupInfo?: { groupId?: string; groupName?: string | null };
   mentions?: (Party & { name?: string | null; start?: number; length?: number })[];
-  quote?: { authorNumber?: string | null; authorUuid?: string | null };
+  quote?: SignalQuote;
+  attachments?: SignalFile[];
   reaction?: unknown;
   remoteDelete?: unknown;
   storyContext?: unknown;
@@ -30,31 +32,49 @@ interface EventData {
     timestamp?: number;
     serverReceivedTimestamp?: number;
     dataMessage?: DataMessage;
-    editMessage?: unknown;
+    editMessage?: { targetSentTimestamp?: number; dataMessage?: DataMessage };
   };
 }
 
 /** A message for the agent, or why it is not for it; undefined for its own, for receipts, reactions, typing and stories. */
 function toMessage({ envelope = {}, exception }: EventData, { account, allowFrom }: Daemon): ReceivedMessage | undefined {
-  const said = envelope.dataMessage;
-  const { sourceNumber: number, sourceUuid: uuid } = envelope;
+  const { sourceNumber: number, sourceUuid: uuid, editMessage: edit } = envelope;
+  const said = edit ? edit.dataMessage : envelope.dataMessage;
   const isSelf = (party: Party): boolean => party.number === account || party.uuid === account;
   const author = uuid ?? number;
   const id = `${said?.timestamp ?? envelope.timestamp ?? 0}:${author ?? "unknown"}`;
   if (isSelf({ number, uuid })) return undefined;
   if (exception) return { id, skipped: `the daemon could not read the message (${getExceptionKind(exception)})` };
-  if (envelope.editMessage) return { id, skipped: "an edit of an earlier message" };
   if (!said || isNotice(said)) return undefined;
   if (!author) return { id, skipped: "the message names no sender" };
+  const target = edit?.targetSentTimestamp;
+  const edits = target === undefined ? undefined : `${target}:${author}`;
+  return readWritten(said, { id, author, edits, envelope, allowFrom, isSelf });
+}
+
+/** Who wrote a message, and how the agent's own account is told. */
+interface Origin extends Pick<IncomingMessage, "id" | "edits">, Pick<Daemon, "allowFrom"> {
+  author: string;
+  envelope: NonNullable<EventData["envelope"]>;
+  isSelf(party: Party): boolean;
+}
+
+/** What somebody wrote, for the agent or not. */
+function readWritten(said: DataMessage, { id, author, edits, envelope, allowFrom, isSelf }: Origin): ReceivedMessage {
+  const { sourceNumber: number, sourceUuid: uuid } = envelope;
   const from = uuid ? `uuid:${uuid}` : author;
-  const { mentions, quote } = said;
+  const { mentions, quote, attachments } = said;
+  const place = getConversation(said, from);
   return toIncomingMessage({
     id,
+    ...(edits !== undefined && { edits }),
     from: getSender(from, number, allowFrom),
     name: envelope.sourceName ?? undefined,
-    ...getConversation(said, from),
+    ...place,
     mentioned: mentions?.some(isSelf) || isSelf({ number: quote?.authorNumber, uuid: quote?.authorUuid }),
     text: withNames(said, isSelf),
+    quoted: readQuoted(quote),
+    files: readFiles(attachments, place.to),
   });
 }
 

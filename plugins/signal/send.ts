@@ -17,7 +17,7 @@ interface SendResponse {
   results?: { type?: string; token?: string; retryAfterSeconds?: number }[];
 }
 interface RpcAnswer {
-  result?: SendResponse;
+  result?: SendResponse & { data?: unknown };
   error?: { code?: number; data?: { response?: SendResponse } | null };
 }
 
@@ -59,23 +59,33 @@ function sortError(code: number, results: NonNullable<SendResponse["results"]>):
   return classifyResponse(VENDOR, { code: challenged ? "challenged" : kind, afterMs: seconds * 1000 });
 }
 
-/** Sends by the daemon. */
-export function createChannel({ url, account, fetch }: Daemon): Channel {
+/** Calls of the daemon's methods. */
+export function createRpc({ url, account, fetch }: Pick<Daemon, "url" | "account" | "fetch">) {
   const rest = createRest({ ...VENDOR, fetch, base: `${url}/api/v1` });
-  const call = async (id: string, method: string, given: object, signal: AbortSignal): Promise<RpcAnswer> => {
+  return async (id: string, method: string, given: object, signal: AbortSignal): Promise<RpcAnswer> => {
     const answer = await rest<RpcAnswer>("rpc", signal, { jsonrpc: "2.0", id, method, params: { account, ...given } });
     if (answer?.result ?? answer?.error) return answer;
     throw new ChannelError({ status: "unknown", reason: "the daemon's answer was not JSON-RPC" });
   };
+}
+
+/** A conversation, as the daemon takes it. */
+export function toTarget(to: string): { recipient?: string[]; groupId?: string } {
+  const groupId = /^group:(.*)$/.exec(to)?.[1];
+  return groupId === undefined ? { recipient: [to.replace(/^uuid:/, "")] } : { groupId };
+}
+
+/** Sends by the daemon. */
+export function createChannel({ url, account, fetch }: Daemon): Channel {
+  const call = createRpc({ url, account, fetch });
   return vendorChannel({
     vendor: VENDOR,
     async post({ to, text, replyTo, idempotencyKey }, _, signal) {
       const { text: message, styles } = render(text);
-      const group = /^group:(.*)$/.exec(to)?.[1];
       // An id that `receive` gave: the time of the message and who wrote it.
       const [, quoteTimestamp, quoteAuthor] = /^(\d+):(.+)$/.exec(replyTo ?? "") ?? [];
       const given = {
-        ...(group === undefined ? { recipient: [to.replace(/^uuid:/, "")] } : { groupId: group }),
+        ...toTarget(to),
         message,
         ...(styles.length > 0 && { textStyle: styles }),
         ...(quoteAuthor !== undefined && { quoteTimestamp: Number(quoteTimestamp), quoteAuthor }),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { channelConfig, recipients, secret } from "#channel-kit";
 import { definePlugin } from "#plugin";
+import { createContentReader } from "./files.ts";
 import { toMarkdown } from "./format.ts";
 import { createEvents, createSocket } from "./receive.ts";
 import { createChannel, MAX_MARKDOWN } from "./send.ts";
@@ -41,6 +42,7 @@ export default definePlugin({
     const { appToken, signingSecret } = context.config;
     return {
       ...createChannel(context, undefined, appToken !== undefined || signingSecret !== undefined),
+      ...createContentReader(context),
       limit: MAX_MARKDOWN,
       lengthOf: (text) => toMarkdown(text).length,
       parseRecipient,

@@ -10,6 +10,7 @@ import {
   withConnection,
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
+import { readFiles, readQuoted, type SlackFile, type SlackShare } from "./files.ts";
 import { advice, clientOptions, createClient, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
 
 /** How far a request's time may be from ours: an older one may be a replay. */
@@ -18,6 +19,8 @@ const TOLERANCE_S = 300;
 const HELLO_MS = 20_000;
 /** An answer to a press may take so long. */
 const SHOW_MS = 10_000;
+/** The one command whose text names the gateway's command. */
+const OWN_COMMAND = "/rouse";
 /** What stands for a message of which nothing can be read, as a bare mention. */
 const NO_TEXT = "[no text]";
 /** Kinds of message that somebody wrote; others tell of joins, edits and the like. */
@@ -33,9 +36,11 @@ interface SlackEvent {
   text?: string;
   ts?: string;
   thread_ts?: string;
-  files?: { name?: string }[];
-  /** The message that was changed. */
-  message?: { user?: string; bot_id?: string };
+  files?: SlackFile[];
+  /** Messages that were shared with it. */
+  attachments?: SlackShare[];
+  /** The message as it is after a change. */
+  message?: SlackEvent & { edited?: { ts?: string } };
 }
 
 /** What the vendor posts, and what lies in an envelope of the socket. */
@@ -52,18 +57,40 @@ interface SlackPayload {
   authorizations?: { user_id?: string; is_bot?: boolean }[];
 }
 
+/** A slash command, as it is posted and as it lies in an envelope of the socket. */
+interface SlashCommand {
+  command?: string;
+  text?: string;
+  user_id?: string;
+  channel_id?: string;
+  trigger_id?: string;
+}
+
+/** A slash command as the message that people would write: `/rouse new` and `/new` are the same. Undefined for other payloads. */
+function readCommand(payload: SlashCommand): ReceivedMessage | undefined {
+  const { command, text = "", user_id: from, channel_id: to, trigger_id: id } = payload;
+  if (command === undefined || from === undefined || to === undefined || id === undefined) return undefined;
+  const said = command === OWN_COMMAND ? `/${text.trim() || "help"}` : `${command} ${text}`;
+  return toIncomingMessage({ id: `command ${id}`, from, to, direct: to.startsWith("D"), mentioned: true, text: said });
+}
+
 /** A direct message or a mention, or why it is not for the agent; undefined for what is no message, and for its own. */
 function readEvent({ type, event, event_id, authorizations }: SlackPayload): ReceivedMessage | undefined {
   if (type !== "event_callback" || !isMessage(event)) return undefined;
-  const { channel, user, ts, text = "" } = event;
-  const id = messageId(channel ?? "", ts ?? event_id ?? "");
   const self = authorizations?.find(({ is_bot }) => is_bot === true)?.user_id;
   if (isOwn(event, self)) return undefined;
+  if (event.subtype === "message_changed") return readEdit({ type, event, ...(authorizations && { authorizations }) });
+  return readMessage(event, event_id, self);
+}
+
+function readMessage(event: SlackEvent, eventId: string | undefined, self: string | undefined): ReceivedMessage {
+  const { channel, user, ts, text = "" } = event;
+  const id = messageId(channel ?? "", ts ?? eventId ?? "");
   const skipped = getSkipReason(event);
   if (skipped !== undefined) return { id, skipped };
   if (channel === undefined || user === undefined || ts === undefined) return { id, skipped: "the message names no sender or no channel" };
   const direct = event.channel_type === "im" || channel.startsWith("D");
-  const { files, thread_ts = direct ? undefined : ts } = event;
+  const { files, attachments, thread_ts = direct ? undefined : ts } = event;
   const kind = event.channel_type === "mpim" ? "group" : "channel";
   // A mention is answered in a thread, so that the answer stays with it.
   return toIncomingMessage({
@@ -75,9 +102,22 @@ function readEvent({ type, event, event_id, authorizations }: SlackPayload): Rec
     room: direct ? undefined : { kind },
     mentioned: isMention(event, self),
     text: readText(text, self),
-    files,
+    inThread: event.thread_ts !== undefined,
+    quoted: readQuoted(attachments),
+    files: readFiles(files),
     noText: NO_TEXT,
   });
+}
+
+/** An edit as a message that replaces another. Previews of links come as changes, too: those are no edits. */
+function readEdit({ event, ...payload }: SlackPayload): ReceivedMessage | undefined {
+  const { channel, channel_type, message, ts } = event ?? {};
+  const { edited, ...changed } = message ?? {};
+  const id = messageId(channel ?? "", `${changed.ts ?? ts ?? ""} ${edited?.ts ?? ts ?? ""}`);
+  if (changed.bot_id !== undefined || edited?.ts === undefined) return { id, skipped: "an edit of an earlier message" };
+  const read = readEvent({ ...payload, event: { ...changed, type: "message", channel, channel_type } as SlackEvent });
+  if (!read || "skipped" in read) return read && { ...read, id };
+  return { ...read, id, edits: read.id };
 }
 
 const isMessage = (event: SlackEvent | undefined): event is SlackEvent => event?.type === "message" || event?.type === "app_mention";
@@ -89,9 +129,8 @@ const isMention = ({ type, text }: SlackEvent, self: string | undefined): boolea
   type === "app_mention" || (self !== undefined && text?.includes(`<@${self}>`) === true);
 
 /** Returns why a message is not for the agent, by its kind and its author's. */
-function getSkipReason({ bot_id, message, subtype }: SlackEvent): string | undefined {
-  if (bot_id !== undefined || message?.bot_id !== undefined) return "the message was written by a bot";
-  if (subtype === "message_changed") return "an edit of an earlier message";
+function getSkipReason({ bot_id, subtype }: SlackEvent): string | undefined {
+  if (bot_id !== undefined) return "the message was written by a bot";
   if (WRITTEN.has(subtype)) return undefined;
   return `a notice of slack (${/^\w{1,40}$/.exec(subtype ?? "")?.[0]}), not a message of a person`;
 }
@@ -140,7 +179,7 @@ function signed(raw: Uint8Array, headers: Headers, secret: string, now: number):
   return sameSecret(headers.get("x-slack-signature") ?? "", `v0=${hmacSha256(secret, `v0:${timestamp}:`, raw)}`);
 }
 
-/** The vendor's Events API, at `/channels/slack/events`, and presses of buttons, at `/channels/slack/interactions`. */
+/** The vendor's Events API, at `/channels/slack/events`, presses of buttons, at `/channels/slack/interactions`, and slash commands, at `/channels/slack/commands`. */
 export function createEvents(secret: string, context: SlackContext): Required<Pick<Channel, "request">> {
   const isSigned = (raw: Uint8Array, headers: Headers): boolean => signed(raw, headers, secret, context.clock.now());
   const hook = { path: "/events", signed: isSigned };
@@ -155,6 +194,13 @@ export function createEvents(secret: string, context: SlackContext): Required<Pi
         if (shown) void show(...shown).catch(() => undefined);
         return new Response("");
       }
+      if (new URL(request.url).pathname.endsWith("/commands")) {
+        const posted = await parseWebhook<SlashCommand>(request, { signed: isSigned, form: true });
+        if (!posted.ok) return posted.response;
+        const command = readCommand(posted.body);
+        if (command) await host.receive(command);
+        return new Response("");
+      }
       const read = await parseWebhook<SlackPayload>(request, hook);
       if (!read.ok) return read.response;
       if (read.body.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
@@ -167,7 +213,7 @@ export function createEvents(secret: string, context: SlackContext): Required<Pi
 }
 
 interface Envelope {
-  body: SlackPayload;
+  body: SlackPayload & SlashCommand;
   ack(): Promise<void>;
 }
 
@@ -183,7 +229,7 @@ export function createSocket(
 ): Required<Pick<Channel, "listen">> {
   const show = createShow(context);
   const take = async ({ body, ack }: Envelope, host: ChannelHost): Promise<void> => {
-    const message = readEvent(body);
+    const message = readEvent(body) ?? readCommand(body);
     let shown: Parameters<Show> | undefined;
     try {
       shown = await takePress(body, host);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { channelConfig, htmlText, httpUrl, recipients, secret } from "#channel-kit";
 import { definePlugin } from "#plugin";
+import { createFileFetcher } from "./files.ts";
 import { toHtml } from "./format.ts";
 import { createWebhook, poll, takesPresses } from "./receive.ts";
 import { createChannel, createClient } from "./send.ts";
@@ -50,6 +51,7 @@ export default definePlugin({
     const client = createClient(context);
     return {
       ...createChannel(client, context.log, mode === "polling" ? undefined : async (signal) => takesPresses(await client(signal))),
+      fetchFile: createFileFetcher(client, context),
       limit: LIMIT,
       lengthOf: (text) => htmlText(toHtml(text)).length,
       parseRecipient,

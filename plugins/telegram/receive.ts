@@ -1,7 +1,9 @@
 import type { Api } from "grammy";
-import type { CallbackQuery, Message, Update, UserFromGetMe } from "grammy/types";
+import type { CallbackQuery, LanguageCode, Message, Update, UserFromGetMe } from "grammy/types";
 import {
   classifyError,
+  commandLanguages,
+  nativeCommands,
   once,
   parseDecision,
   parseWebhook,
@@ -12,6 +14,7 @@ import {
   watch,
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
+import { readFiles, readQuoted } from "./files.ts";
 import { getRefusal, VENDOR, type createClient } from "./send.ts";
 
 type Client = ReturnType<typeof createClient>;
@@ -19,11 +22,11 @@ type Client = ReturnType<typeof createClient>;
 const POLL_SECONDS = 30;
 /** Past this a poll hangs: the connection is dead without a word. */
 const POLL_TIMEOUT_MS = (POLL_SECONDS + 15) * 1000;
-const UPDATES = ["message", "callback_query"] as const;
+const UPDATES = ["message", "edited_message", "callback_query"] as const;
 /** The longest answer to a press. */
 const MAX_NOTICE = 200;
-/** What a message may hold besides text. */
-const KINDS = ["photo", "video", "voice", "audio", "document", "animation", "video_note", "sticker", "location", "contact", "poll"];
+/** What a message may hold besides text and files. */
+const KINDS = ["sticker", "location", "contact", "poll"];
 
 /** Posts of a channel, and those of administrators who stay anonymous. */
 const NO_PERSON = "the message was written in the name of a group or channel, not of a person";
@@ -41,11 +44,12 @@ function isForBot(message: Message, text: string, me: UserFromGetMe): boolean {
 
 /** An update as a message for the agent, or why it is not for it; undefined if it is no message at all. */
 function toMessage(update: Update, me: UserFromGetMe): ReceivedMessage | undefined {
-  const { message } = update;
-  const [id, skipped] = [`update ${update.update_id}`, "an edit of an earlier message"];
-  if (update.edited_message ?? update.edited_channel_post) return { id, skipped };
-  if (update.channel_post) return { id, skipped: NO_PERSON };
-  return message && readMessage(message, me);
+  const { message, edited_message: edited, channel_post: post, edited_channel_post: editedPost } = update;
+  if (post ?? editedPost) return { id: `update ${update.update_id}`, skipped: NO_PERSON };
+  if (!edited) return message && readMessage(message, me);
+  const read = readMessage(edited, me);
+  const id = `${read.id} ${edited.edit_date ?? update.update_id}`;
+  return "skipped" in read ? { ...read, id } : { ...read, id, edits: read.id };
 }
 
 function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
@@ -60,11 +64,14 @@ function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
     id,
     from: String(from.id),
     name: [from.first_name, from.last_name].filter(Boolean).join(" "),
+    language: from.language_code,
     to: String(chat.id),
     thread: message.is_topic_message ? message.message_thread_id?.toString() : undefined,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.title } }),
     mentioned: isForBot(message, written, me),
+    quoted: readQuoted(message),
+    files: readFiles(message),
     text: kind === undefined ? written : `[${kind.replace("_", " ")}] ${written}`,
   });
 }
@@ -89,9 +96,18 @@ async function take(update: Update, me: UserFromGetMe, api: Api, host: ChannelHo
   if (message) await host.receive(message);
 }
 
+/** Shows the commands in Telegram's apps, in all languages that there are. What fails is tried again at the next start. */
+export async function registerCommands(api: Api): Promise<void> {
+  const list = (language?: string) => nativeCommands(language).map(({ name: command, description }) => ({ command, description }));
+  await api.setMyCommands(list());
+  for (const language of commandLanguages.filter((one) => one !== "en"))
+    await api.setMyCommands(list(language), { language_code: language as LanguageCode });
+}
+
 /** Long polling. Telegram forgets updates once a later offset is asked for, which is after they were received. */
 export async function poll(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
   const self = once(async () => (await client(signal)).getMe());
+  const register = once(async () => registerCommands(await client(signal)).catch(() => undefined));
   let connected = false;
   const connect = async (watched: ChannelHost): Promise<number> => {
     const me = await self();
@@ -108,6 +124,7 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
       throw error;
     });
     watched.report({ ok: true, message: `receiving as @${me.username}` });
+    void register();
     for (const update of updates) {
       await take(update, me, api, watched);
       await watched.saveCursor(String(update.update_id + 1));
@@ -121,6 +138,7 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
 /** Answers Telegram's webhook. A status that is no success makes Telegram send the update again. */
 export function createWebhook(client: Client, secret: string): NonNullable<Channel["request"]> {
   const self = once(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
+  const register = once(async () => registerCommands(await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).catch(() => undefined));
   const admits = (headers: Headers): boolean => sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
   return async (request, host) => {
     const read = await parseWebhook<Update>(request, { admits });
@@ -132,6 +150,7 @@ export function createWebhook(client: Client, secret: string): NonNullable<Chann
       host.report({ ok: false, message: `not receiving: ${classifyError(VENDOR, error).reason}` });
       return textResponse(503, "try again");
     }
+    void register();
     host.report({ ok: true, message: "receiving by webhook" });
     return textResponse(200, "ok");
   };

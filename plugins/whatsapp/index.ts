@@ -1,5 +1,6 @@
 import { definePlugin } from "#plugin";
 import { config, parseRecipient } from "./config.ts";
+import { createFileFetcher } from "./files.ts";
 import { toWhatsApp } from "./format.ts";
 import { answerRequest } from "./receive.ts";
 import { createChannel } from "./send.ts";
@@ -25,6 +26,7 @@ export default definePlugin({
   config,
   channel: (context) => ({
     ...createChannel(context),
+    fetchFile: createFileFetcher(context),
     limit: TEXT_LIMIT,
     fallback: true,
     lengthOf: (text) => toWhatsApp(text).length,

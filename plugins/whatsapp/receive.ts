@@ -1,22 +1,26 @@
-import { hmacSha256, objectsIn, parseDecision, parseWebhook, sameSecret, textResponse } from "#channel-kit";
+import { hmacSha256, objectsIn, parseDecision, parseWebhook, sameSecret, textResponse, toIncomingMessage } from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
-import { parseNumber, type WhatsAppConfig } from "./config.ts";
+import { readFiles } from "./files.ts";
+import { isUserId, parseNumber, type WhatsAppConfig } from "./config.ts";
 
 const MAX_BODY = 256 * 1024;
 
 interface Message {
   id?: unknown;
   from?: unknown;
+  from_user_id?: unknown;
   group_id?: unknown;
   type?: unknown;
   text?: { body?: unknown };
+  /** The message that this one answers: its id alone. */
+  context?: { id?: unknown };
   button?: { text?: unknown };
   interactive?: { button_reply?: { id?: unknown; title?: unknown }; list_reply?: { title?: unknown } };
   [media: string]: unknown;
 }
 interface Value {
   metadata?: { phone_number_id?: unknown; display_phone_number?: string };
-  contacts?: { wa_id?: unknown; profile?: { name?: unknown } }[];
+  contacts?: { wa_id?: unknown; user_id?: unknown; profile?: { name?: unknown } }[];
   messages?: Message[];
   statuses?: { status?: unknown; biz_opaque_callback_data?: unknown; errors?: { code?: unknown }[] }[];
 }
@@ -44,7 +48,7 @@ export async function answerRequest(
   if (!read.ok) return read.response;
   for (const value of getValues(read.body, config.phoneNumberId)) {
     for (const message of objectsIn(value.messages)) {
-      const incoming = readMessage(message, value);
+      const incoming = readMessage(message, value, config.allowFrom);
       if (incoming) await host.receive(incoming);
       else log.debug(`a notification of type ${getMessageType(message)} was passed over`);
     }
@@ -82,25 +86,48 @@ function getMessageType({ type }: Message): string {
 }
 
 /**
- * A message for the agent, or why it is not for it; undefined for reactions, notices and the number's own. Media that Rouse
- * does not fetch are named.
+ * A message for the agent, or why it is not for it; undefined for reactions, notices and the number's own.
  */
-function readMessage(message: Message, { metadata, contacts }: Value): ReceivedMessage | undefined {
+function readMessage(message: Message, { metadata, contacts }: Value, allowFrom: readonly string[]): ReceivedMessage | undefined {
   const { id, from } = message;
   const type = getMessageType(message);
   if (typeof id !== "string" || type === "reaction" || type === "system") return undefined;
   const number = typeof from === "string" ? parseNumber(from) : undefined;
-  // People with a username need not show their number.
-  if (number === undefined) return { id, skipped: "the message comes without a phone number, by which people are known here" };
-  if (number === parseNumber(metadata?.display_phone_number ?? "")) return undefined;
+  const userId = [message.from_user_id, from].find(isUserId);
+  const sender = getSender(number, userId, allowFrom);
+  if (sender === undefined) return { id, skipped: "the message comes without a phone number and without a user id" };
+  if (number !== undefined && number === parseNumber(metadata?.display_phone_number ?? "")) return undefined;
   // An answer would go to the sender alone.
   if (message.group_id !== undefined) return { id, skipped: "the message was written in a group, and this channel answers people alone" };
-  const name = objectsIn(contacts).find(({ wa_id }) => wa_id === from)?.profile?.name;
-  return { id, from: number, ...(typeof name === "string" && { name }), to: number, direct: true, text: readText(message) };
+  const name = objectsIn(contacts).find(
+    ({ wa_id, user_id }) => (wa_id !== undefined && wa_id === from) || (userId !== undefined && user_id === userId),
+  )?.profile?.name;
+  const quoted = message.context?.id;
+  const files = readFiles(type, message[type]);
+  return toIncomingMessage({
+    id,
+    from: sender,
+    ...(typeof name === "string" && { name }),
+    to: sender,
+    direct: true,
+    mentioned: true,
+    text: readText(message, files.length > 0),
+    ...(typeof quoted === "string" && { quoted: { id: quoted } }),
+    files,
+  });
 }
 
-/** The text that the sender wrote or chose, or the message's type in brackets. */
-function readText(message: Message): string {
+/**
+ * How a sender is known: by the number if it is shown, or by the business-scoped user id, also if `allowFrom` has that and not
+ * the number. The answer goes to the same.
+ */
+function getSender(number: string | undefined, userId: string | undefined, allowFrom: readonly string[]): string | undefined {
+  const isAllowedById = userId !== undefined && allowFrom.includes(userId) && !allowFrom.includes(number ?? "");
+  return isAllowedById ? userId : (number ?? userId);
+}
+
+/** The text that the sender wrote or chose; of a message without text and file, its type in brackets. */
+function readText(message: Message, hasFile: boolean): string {
   const { text, button, interactive } = message;
   const type = getMessageType(message);
   // What one of the gateway's own buttons stands for; its title alone would not say which question it answers.
@@ -108,5 +135,5 @@ function readText(message: Message): string {
   if (typeof pressed === "string" && parseDecision(pressed)) return pressed;
   const caption = (message[type] as { caption?: unknown } | undefined)?.caption;
   const written = [text?.body, button?.text, interactive?.button_reply?.title, interactive?.list_reply?.title, caption];
-  return written.find((part): part is string => typeof part === "string" && part.trim() !== "") ?? `[${type}]`;
+  return written.find((part): part is string => typeof part === "string" && part.trim() !== "") ?? (hasFile ? "" : `[${type}]`);
 }

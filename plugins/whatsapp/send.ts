@@ -1,7 +1,7 @@
-import { createRest, renderVerdict, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
+import { ChannelError, createRest, renderVerdict, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
 import type { Channel, PluginContext, SendResult } from "#plugin";
 import { toWhatsApp } from "./format.ts";
-import type { WhatsAppConfig } from "./config.ts";
+import { isUserId, type WhatsAppConfig } from "./config.ts";
 
 /** The version of the Graph API that this plugin was written for. */
 const GRAPH_VERSION = "v25.0";
@@ -13,7 +13,7 @@ function each<T>(codes: readonly number[], verdict: T): Record<string, T> {
   return Object.fromEntries(codes.map((code) => [`error ${code}`, verdict]));
 }
 
-const VENDOR: ErrorRules = {
+export const VENDOR: ErrorRules = {
   name: "WhatsApp",
   shown: (code) => `, ${code}`,
   // Meta's own messages may quote the text or the recipient: they are not repeated.
@@ -55,11 +55,32 @@ const read: NonNullable<Rest["read"]> = (body, { status, headers }) => {
   return { code: typeof code === "number" ? `error ${code}` : undefined, afterMs: getWaitMs(headers), passing: may };
 };
 
-/** Sends by the Cloud API. */
-export function createChannel({ config, fetch }: PluginContext<WhatsAppConfig>): Channel {
-  const { apiUrl, accessToken, phoneNumberId } = config;
+/** Whether WhatsApp refused free text, since the recipient last wrote more than 24 hours ago. */
+const isLate = (error: unknown): boolean => error instanceof ChannelError && error.response?.code === "error 131047";
+
+/** The longest parameter of a template. */
+const MAX_PARAMETER = 1024;
+
+/** A text as the parameter of a template, which may have no line breaks and no wide gaps. Undefined for one that is too long. */
+function inTemplate({ name, language }: NonNullable<WhatsAppConfig["template"]>, text: string): object | undefined {
+  const line = toWhatsApp(text).replace(/\s+/g, " ").trim();
+  if (line.length > MAX_PARAMETER) return undefined;
+  const components = [{ type: "body", parameters: [{ type: "text", text: line }] }];
+  return { type: "template", template: { name, language: { code: language }, components } };
+}
+
+/** Calls of the Graph API. */
+export function createCall({ config, fetch }: Pick<PluginContext<WhatsAppConfig>, "config" | "fetch">): ReturnType<typeof createRest> {
+  const { apiUrl, accessToken } = config;
   const headers = { authorization: `Bearer ${accessToken}` };
-  const call = createRest({ ...VENDOR, fetch, base: `${apiUrl}/${GRAPH_VERSION}`, headers, read });
+  return createRest({ ...VENDOR, fetch, base: `${apiUrl}/${GRAPH_VERSION}`, headers, read });
+}
+
+/** Sends by the Cloud API. */
+export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
+  const { config } = context;
+  const { phoneNumberId } = config;
+  const call = createCall(context);
   const post = async (
     { to, replyTo, idempotencyKey }: { to: string; replyTo?: string; idempotencyKey: string },
     content: object,
@@ -68,7 +89,8 @@ export function createChannel({ config, fetch }: PluginContext<WhatsAppConfig>):
     const answer = await call<{ messages?: { id?: unknown }[] }>(`${phoneNumberId}/messages`, signal, {
       messaging_product: "whatsapp",
       recipient_type: "individual",
-      to,
+      // An id in `to` would be taken for a number, and the message be lost.
+      ...(isUserId(to) ? { recipient: to } : { to }),
       ...content,
       // The webhook repeats it if the message does not arrive.
       biz_opaque_callback_data: idempotencyKey,
@@ -82,7 +104,12 @@ export function createChannel({ config, fetch }: PluginContext<WhatsAppConfig>):
   const inText = (text: string): object => ({ type: "text", text: { preview_url: false, body: toWhatsApp(text) } });
   return vendorChannel({
     vendor: VENDOR,
-    post: (message, _, signal) => post(message, inText(message.text), signal),
+    post: (message, _, signal) =>
+      post(message, inText(message.text), signal).catch((error: unknown) => {
+        const content = config.template && isLate(error) ? inTemplate(config.template, message.text) : undefined;
+        if (!content) throw error;
+        return post(message, content, signal);
+      }),
     async postQuestion(question, _, signal) {
       const { code, text, instruction, verdicts } = question;
       const body = toWhatsApp(text);

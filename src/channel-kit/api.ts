@@ -3,6 +3,7 @@ export { backOff } from "../core/backoff.ts";
 export { parseDecision, renderVerdict, type WrittenDecision } from "../core/decision.ts";
 export { lazy as once } from "../core/lazy.ts";
 export { parseMarkdown } from "../core/markdown.ts";
+export { commandLanguages, nativeCommands, type NativeCommand } from "./commands.ts";
 export { withConnection, type Connection } from "./connection.ts";
 export { BOX_DRAWING, markLines, PLAIN, renderMarkdown, type Dialect, type Mark } from "./dialect.ts";
 export {
@@ -19,6 +20,8 @@ export {
 } from "./errors.ts";
 export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
 export { listenToEvents } from "./event-listener.ts";
+export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
+export { toIncomingMessage, type HeardFile } from "./heard.ts";
 export { escapeHtml, htmlText } from "./html.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export { hmacSha256, neverConnected, objectsIn, parseObject, readBody, sameSecret, sleep } from "./kit.ts";
@@ -32,5 +35,5 @@ export { rewriteMarkdown } from "./rewrite.ts";
 export { channelConfig, httpUrl, secret } from "./settings.ts";
 export { followEvents, followSocket } from "./stream.ts";
 export { renderStyled } from "./styled.ts";
-export { sentResult, toIncomingMessage, vendorChannel } from "./vendor-channel.ts";
+export { sentResult, vendorChannel } from "./vendor-channel.ts";
 export { parseWebhook, textResponse } from "./webhook.ts";

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DM_POLICIES } from "../contract/channel.ts";
 import { recipients, type Form, type Parse } from "./recipients.ts";
 
 /** A token, a password or the like; white space around it is never meant. */
@@ -37,6 +38,12 @@ export function channelConfig<T extends z.ZodRawShape>(own: T, { person, parseRe
   return z.strictObject({
     ...own,
     allowFrom: z.array(entry).prefault([]).describe(`Who may speak to the agent, each ${parsePerson.like}. Empty: no person may.`),
+    dmPolicy: z
+      .enum(DM_POLICIES)
+      .default("allowlist")
+      .describe(
+        "Who may write direct messages: `allowlist`, the people in `allowFrom`; `pairing`, also those whom you approve; `open`, everybody; `closed`, no person.",
+      ),
     defaultTo: z.string().transform(checked(parseRecipient)).optional().describe(`The recipient if none is named${to}.`),
   });
 }

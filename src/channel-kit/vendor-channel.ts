@@ -1,12 +1,4 @@
-import type {
-  ApprovalQuestion,
-  Channel,
-  EndedQuestion,
-  IncomingMessage,
-  OutgoingMessage,
-  ReceivedMessage,
-  SendResult,
-} from "../contract/channel.ts";
+import type { ApprovalQuestion, Channel, EndedQuestion, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import { probing, sendAfter, type ErrorRules } from "./errors.ts";
 
 /** The parts of a channel that differ by vendor. Each may throw: errors are classified by the vendor's rules. */
@@ -60,23 +52,4 @@ export function vendorChannel<P>({ vendor, find, post, postQuestion, change, che
 export function sentResult(...ids: readonly (string | undefined)[]): SendResult {
   const messageIds = ids.filter((id) => id !== undefined);
   return messageIds.length > 0 ? { status: "sent", messageIds } : { status: "sent" };
-}
-
-/** What somebody wrote, before it is known whether it is for the agent. */
-export interface Heard extends Omit<IncomingMessage, "files"> {
-  /** Whether a message of a group calls the agent, or answers it. */
-  mentioned: boolean;
-  /** Nothing of a file is fetched: it is named, with its address where it has one. */
-  files?: readonly { name?: string | undefined; url?: string | undefined }[] | undefined;
-  /** What stands for a message of which nothing can be read, as a bare mention; without it that is none. */
-  noText?: string;
-}
-
-/** A message for the agent, or the reason why it is skipped: not addressed to the agent, or without text. */
-export function toIncomingMessage({ mentioned, files = [], noText = "", text, thread, ...message }: Heard): ReceivedMessage {
-  const lines = files.map(({ name = "without a name", url }) => (url === undefined ? `[file: ${name}]` : `[file ${name}: ${url}]`));
-  const said = text.trim() || (lines.length === 0 ? noText : "");
-  if (!message.direct && !mentioned) return { id: message.id, skipped: "the message is not addressed to the agent" };
-  if (said === "" && lines.length === 0) return { id: message.id, skipped: "the message has no text" };
-  return { ...message, text: said, ...(thread !== undefined && { thread }), ...(lines.length > 0 && { files: lines }) };
 }

@@ -11,6 +11,8 @@ export interface Hook {
   most?: number;
   /** The body is a form, whose field of this name holds the object. */
   field?: string;
+  /** The body is a form, whose fields are the object. */
+  form?: boolean;
   /** Methods besides POST that the plugin answers itself. */
   also?: string;
 }
@@ -31,7 +33,7 @@ export function textResponse(status: number, text: string, headers: Record<strin
  */
 export async function parseWebhook<T>(
   request: Request,
-  { path, admits, signed, most = MAX_BODY, field, also }: Hook,
+  { path, admits, signed, most = MAX_BODY, field, form = false, also }: Hook,
 ): Promise<{ ok: true; body: Partial<T> } | { ok: false; response: Response }> {
   const refuse = (status: number, text: string, headers?: Record<string, string>) =>
     ({ ok: false, response: textResponse(status, text, headers) }) as const;
@@ -46,6 +48,7 @@ export async function parseWebhook<T>(
   if (signed && !signed(raw, request.headers)) return refuse(401, "the signature does not match");
   try {
     const text = raw.toString("utf8");
+    if (form) return { ok: true, body: Object.fromEntries(new URLSearchParams(text)) as Partial<T> };
     const body: unknown = JSON.parse(field === undefined ? text : (new URLSearchParams(text).get(field) ?? ""));
     return { ok: true, body: typeof body === "object" && body !== null ? body : {} };
   } catch {

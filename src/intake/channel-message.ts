@@ -10,20 +10,28 @@ import type { Approvals } from "../approvals/approvals.ts";
 import { splitPerson } from "../approvals/checks.ts";
 import { parseDecision, renderVerdict } from "../core/decision.ts";
 import { renderMessage } from "../runs/channel-input.ts";
+import { getPlace } from "../people/agent-choices.ts";
+import { parsePersonDecision } from "../people/codes.ts";
 import { parseCommand } from "../runs/commands.ts";
 import type { ActionContext } from "../runs/types.ts";
+import { checkStoredPlace, NOT_ADDRESSED } from "./edits-and-threads.ts";
+import { findContentProblem, getUnread } from "./message-content.ts";
 import { toReceipt } from "./record.ts";
+import { checkSender, type SenderDeps } from "./senders.ts";
 import type { IntakeReceipt } from "./types.ts";
 
-export interface MessageDeps {
+interface PressDeps {
   store: Pick<Store, "accept">;
   log: Pick<Logger, "debug">;
   context: ActionContext;
   now: number;
 }
 
+export type MessageDeps = PressDeps & SenderDeps & { store: Pick<Store, "get" | "list" | "commit"> };
+
 const MAX_ID = 500;
 const MAX_REASON = 300;
+const MAX_LANGUAGE = 35;
 
 const REQUEST: EventRecord["request"] = { method: "MESSAGE", headers: {}, query: {}, body: null };
 
@@ -36,33 +44,56 @@ function findProblem(message: ReceivedMessage): string | undefined {
   const wrong = Object.entries({ id, from, to, thread }).find(([, value]) => !isText(value) || value.length > MAX_ID);
   if (wrong) return `the channel gave no usable \`${wrong[0]}\``;
   if ("skipped" in message) return isText(message.skipped) ? undefined : "the channel skipped the message without a reason";
-  const { text, files = [] } = message;
-  if (!Array.isArray(files) || files.some((file) => typeof file !== "string")) return "the channel gave no usable `files`";
-  return isText(text) || (text === "" && files.length > 0) ? undefined : "the message has no text";
+  const { text, files = [], attachments = [] } = message;
+  const problem = findContentProblem(message);
+  if (problem !== undefined) return problem;
+  return isText(text) || (text === "" && files.length + attachments.length > 0) ? undefined : "the message has no text";
 }
 
-/** Returns the session of a message. Direct messages of the owner use the main session; with `dmScope: "shared"` all direct messages do. */
-function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean, { agents, config, rooms }: ActionContext): SessionRef {
-  const agent = rooms.agentFor(channel, message);
-  const isMain = message.direct && agent.id === agents.default.id && (isOwner || config.sessions.dmScope === "shared");
-  return isMain ? mainSession(agent.id) : channelSession(agent.id, channel, message);
+/** Returns the id of the agent of a message: the one that people have chosen for the conversation, else that of its binding. */
+async function findAgentId(channel: string, message: IncomingMessage, { context: { rooms }, people }: MessageDeps): Promise<string> {
+  const choices = rooms.choicesFor(channel, message).map(({ id }) => id);
+  const chosen = choices.length > 1 ? await people.agentChoices.get(getPlace(channel, message)) : undefined;
+  return chosen !== undefined && choices.includes(chosen) ? chosen : rooms.agentFor(channel, message).id;
+}
+
+/**
+ * Returns the session of a message. Direct messages of the owner use the main session of their agent; with `dmScope: "shared"` those
+ * of all in `allowFrom` to the default agent use its main session.
+ */
+async function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean, deps: MessageDeps): Promise<SessionRef> {
+  const { agents, config, channels } = deps.context;
+  const agentId = await findAgentId(channel, message, deps);
+  const isAllowed = channels.get(channel)?.channel.allowFrom?.includes(message.from) === true;
+  const isShared = config.sessions.dmScope === "shared" && agentId === agents.default.id && isAllowed;
+  return message.direct && (isOwner || isShared) ? mainSession(agentId) : channelSession(agentId, channel, message);
 }
 
 /** Whether there are people on channels who may decide: without them `approve 7f3` is a message as any other. */
 const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 
+/** The command that a message is, with what it decides; empty for any other message. */
+function readCommand(text: string, context: ActionContext): Pick<RunSpec, "command" | "decision" | "argument"> {
+  const approvers = hasApprovers(context);
+  const decision = approvers ? parseDecision(text) : undefined;
+  if (decision) return { command: "decide", decision };
+  const pairing = approvers ? parsePersonDecision(text) : undefined;
+  if (pairing) return { command: "pair", decision: pairing };
+  return parseCommand(text) ?? {};
+}
+
 /** The run of a message: a turn, or a command. What an allowed sender writes is not outside text. */
-function buildAction(channel: string, message: IncomingMessage, now: number, context: ActionContext): RunAction {
+async function buildAction(channel: string, message: IncomingMessage, deps: MessageDeps): Promise<RunAction> {
+  const { context, now } = deps;
   const { config, rooms } = context;
-  const { from, to, direct, thread } = message;
+  const { from, to, direct, thread, language } = message;
   const isOwner = rooms.isOwner(channel, from);
-  const decision = hasApprovers(context) ? parseDecision(message.text) : undefined;
-  const command = decision ? "decide" : parseCommand(message.text);
+  const { command, decision, argument } = readCommand(message.text, context);
   const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
   const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
   const spec: RunSpec = {
-    session: sessionFor(channel, message, isOwner, context),
+    session: await sessionFor(channel, message, isOwner, deps),
     name: command === undefined ? `message on ${channel}` : `/${decision?.verdict ?? command} on ${channel}`,
     hook: `channels/${channel}`,
     input: command === undefined ? renderMessage(channel, message, said, isOwner) : [],
@@ -71,10 +102,20 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
     channel,
     to,
     unsafe: false,
-    incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }), ...(isOwner ? { owner: true } : {}) },
+    incoming: {
+      from,
+      direct,
+      replyTo: message.id,
+      ...(thread === undefined ? {} : { thread }),
+      ...(isOwner ? { owner: true } : {}),
+      ...(isText(language) && language.length <= MAX_LANGUAGE ? { language } : {}),
+    },
   };
+  const unread = command === undefined ? getUnread(message) : undefined;
+  if (unread) spec.unread = unread;
   if (command !== undefined) spec.command = command;
   if (decision) spec.decision = decision;
+  if (argument !== undefined) spec.argument = argument;
   return {
     kind: "run",
     runId: newId("run", now),
@@ -83,36 +124,43 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
   };
 }
 
-/** The outcome of a message without problems: its reason, or its work. */
-function checkMessage(channel: string, message: ReceivedMessage, now: number, context: ActionContext): Partial<EventRecord> {
+/** The outcome of a message without problems: its reason, or its work. Not `recorded` is a message of a flood of strangers. */
+async function checkMessage(
+  channel: string,
+  message: ReceivedMessage,
+  deps: MessageDeps,
+): Promise<Partial<EventRecord> & { recorded?: boolean }> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
-  const { from, to, thread, text, files } = message;
-  const { channels, approvers } = context;
-  const decides = parseDecision(text) !== undefined && approvers.includes(`${channel}:${from}`);
+  const { from, to, thread, text, files, attachments, quoted } = message;
+  const { context } = deps;
+  const decides = (parseDecision(text) ?? parsePersonDecision(text)) !== undefined && context.approvers.includes(`${channel}:${from}`);
   // An approver need not be one who may speak to the agent.
-  if (!decides && !channels.get(channel)?.channel.allowFrom?.includes(from))
-    return { reason: `"${from}" is not in allowFrom of channels.${channel}: nothing is answered` };
-  const action = buildAction(channel, message, now, context);
+  const checked = decides ? { ok: true as const } : await checkSender(channel, message, context, deps);
+  if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
+  const action = await buildAction(channel, message, deps);
   const { command, decision } = action.spec;
-  const body = Buffer.from(JSON.stringify({ from, to, thread, text, files }));
+  const body = Buffer.from(JSON.stringify({ from, to, thread, text, files, attachments, quoted }));
   const reason = command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }
 
 /**
- * Processes a message of a channel. A message of a person in `allowFrom` becomes a turn, whose reply goes to the same
+ * Processes a message of a channel. A message of a person who may write becomes a turn, whose reply goes to the same
  * conversation. A message of another person, or one that the channel skips, is recorded without its text and not answered.
  * Resolves once the outcome is on disk. A repeated message has no effect and gets the id of the first event.
  * @throws RouseError `store_unavailable`, also if the lease of `fencingToken` is lost: the channel must hand it over again.
  */
 export async function receiveMessage(
-  { store, log, context, now }: MessageDeps,
+  deps: MessageDeps,
   channel: string,
   message: ReceivedMessage,
   fencingToken?: FencingToken,
 ): Promise<IntakeReceipt> {
+  const { store, log, context, now } = deps;
   const path = `channels/${channel}`;
   const problem = findProblem(message);
+  const { recorded = true, ...outcome } = problem === undefined ? await checkMessage(channel, message, deps) : { reason: problem };
+  const placed = "skipped" in message ? outcome : await checkStoredPlace(message, outcome, { store, context, fencingToken });
   const event: EventRecord = {
     id: newId("evt", now),
     receivedAt: now,
@@ -121,11 +169,13 @@ export async function receiveMessage(
     outcome: "skipped",
     actions: [],
     request: REQUEST,
-    ...(problem === undefined ? checkMessage(channel, message, now, context) : { reason: problem }),
+    ...placed,
   };
+  if (!recorded) return { kind: "receipt", eventId: event.id, outcome: "skipped", actions: [], reason: event.reason as string };
   const expiresAt = now + context.config.hooks.dedupe.ttl;
   // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
-  const key = sha256Hex("skipped" in message ? `skipped ${message.id}` : message.id);
+  const isSkipped = "skipped" in message || placed.reason === NOT_ADDRESSED;
+  const key = sha256Hex(isSkipped ? `skipped ${message.id}` : message.id);
   const keys = problem === undefined ? [{ scope: path, key, expiresAt }] : [];
   const accepted = await store.accept(event, keys, fencingToken);
   const receipt: IntakeReceipt =
@@ -142,7 +192,7 @@ export async function receiveMessage(
  * was recorded before leaves no second event. Fails if the store cannot be reached.
  */
 export async function receivePress(
-  { store, log, context, now, approvals }: MessageDeps & { approvals: Pick<Approvals, "decide"> },
+  { store, log, context, now, approvals }: PressDeps & { approvals: Pick<Approvals, "decide"> },
   channel: string,
   { id, from: person, code, verdict }: ApprovalPress,
 ): Promise<{ text: string }> {

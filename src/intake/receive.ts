@@ -3,10 +3,8 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { Approvals } from "../approvals/approvals.ts";
-import type { ApprovalPress, ReceivedMessage } from "../contract/channel.ts";
 import type { MappingInput } from "../mapping/types.ts";
-import type { FencingToken, Store } from "../store/types.ts";
+import type { Store } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { authenticate, type AuthenticateDeps, type CallerRules, createCallerRules, keptParts, WITHOUT_MAPPINGS } from "./authenticate.ts";
 import {
@@ -22,11 +20,10 @@ import {
 } from "./callers.ts";
 import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
-import { receiveMessage, receivePress } from "./channel-message.ts";
+import { createMessageIntake, type MessageIntake, type MessageIntakeDeps } from "./message-intake.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
 import { resolveTraced as resolve } from "./traced-event.ts";
-import { tellThatItWaits } from "../runs/waiting-notice.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
@@ -51,7 +48,7 @@ import type {
   StageResult,
 } from "./types.ts";
 
-export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
+export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed">, Pick<MessageIntakeDeps, "approvals" | "people" | "steer"> {
   store: Store;
   clock: Clock;
   log: Logger;
@@ -60,8 +57,6 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   /** The tokens of `hooks.token`, or the one kept in the state folder. */
   hookTokens(snapshot: Snapshot): readonly string[];
   draining(): boolean;
-  /** Records what a person decided about an approval. */
-  approvals: Pick<Approvals, "decide">;
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
   telemetry?: Telemetry | undefined;
@@ -70,16 +65,9 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
 }
 
 /** Processes all input, from the raw request to the recorded outcome. */
-export interface Intake {
+export interface Intake extends MessageIntake {
   /** Processes a hook. Its outcome is on disk when this resolves, unless the hook was denied or is a handshake. Never throws. */
   receive(input: RawInput, origin: Origin): Promise<Received>;
-  /**
-   * Processes a message of a channel and resolves once it is on disk. Fails if the lease of `fencingToken` is lost.
-   * @throws RouseError `store_unavailable`: the channel must hand the message over again.
-   */
-  receiveMessage(channel: string, message: ReceivedMessage, fencingToken?: FencingToken): Promise<IntakeReceipt>;
-  /** Processes a button that a person pressed on a channel; `text` is for that person. Fails if the store cannot be reached. */
-  receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   /**
    * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
    * started. Fails with `not_found` if the event or its body is no longer there, `usage` if it has no action of that number.
@@ -255,8 +243,9 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
 /** Creates the intake of a gateway. */
 export function createIntake(given: IntakeDeps): Intake {
   const deps = createStageDeps(given);
-  const { store, clock, log, snapshot } = deps;
+  const { store, clock, snapshot } = deps;
   return {
+    ...createMessageIntake(deps),
     denials: deps.denials,
     bodyBudget: deps.bodyBudget,
     async receive(input, origin) {
@@ -271,16 +260,6 @@ export function createIntake(given: IntakeDeps): Intake {
         return failed(input, now, error, deps);
       }
     },
-    async receiveMessage(channel, message, fencingToken) {
-      const context = snapshot();
-      const receipt = await receiveMessage({ store, log, context, now: clock.now() }, channel, message, fencingToken);
-      const runId = receipt.outcome === "accepted" ? receipt.actions.map((action) => action.ok && action.runId)[0] : undefined;
-      // The message is on disk: what is said about it must not make the channel hand it over again.
-      const failed = (error: unknown): void => log.warn({ err: safeError(error) }, "a person did not learn that a message waits");
-      if (runId) await tellThatItWaits(runId, { store, context, now: clock.now() }).catch(failed);
-      return receipt;
-    },
-    receivePress: (channel, press) => receivePress({ ...deps, context: snapshot(), now: clock.now() }, channel, press),
     async replay(eventId, { dryRun, action, ...given }) {
       const found = await findReplayed(eventId, given, store);
       if (!found.ok) return found;

@@ -40,7 +40,7 @@ function resolveWake(input: ParsedHook, snapshot: Snapshot): Resolution {
   const body = wakeBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "wake", credential, unsafe: false, fromRequest: true, now };
-  const checked = checkWake([{ text: body.data.text, outside: true }], body.data.mode, source, snapshot);
+  const checked = checkWake([{ text: body.data.text, outside: true }], body.data, source, snapshot);
   if (!checked.ok) return refused(checked.failure);
   const item: Item = { ok: true, action: checked.action, missing: [] };
   return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };

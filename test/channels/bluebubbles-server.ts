@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
+import { createShelf, handOver, type Shelf } from "./shelf.ts";
 
 /** Ways in which the server, the Mac, or something in between fails. */
 export type BlueBubblesFault =
@@ -51,6 +52,8 @@ export interface ServerMessage {
   handle: { address: string } | null;
   chats: { guid: string; displayName?: string }[];
   dateEdited?: number;
+  attachments?: { guid: string; mimeType: string; transferName: string; totalBytes: number }[];
+  threadOriginatorGuid?: string;
   dateCreated: number;
   itemType: number;
   associatedMessageGuid: string | null;
@@ -68,6 +71,8 @@ export interface BlueBubblesServer {
   /** Chats that exist. */
   chats: Set<string>;
   messages: ServerMessage[];
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** Makes the next sends fail, `times` of them or all; a wrong password and being away meet everything. */
   fail(fault: BlueBubblesFault | undefined, times?: number): void;
   /** A message that arrives; returns what a webhook of it carries. */
@@ -83,6 +88,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   const asked: string[] = [];
   const chats = new Set([`iMessage;-;${OWNER}`]);
   const messages: ServerMessage[] = [];
+  const shelf = createShelf();
   let fault: BlueBubblesFault | undefined;
   let left = 0;
   let count = 0;
@@ -163,6 +169,15 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     }
   };
 
+  const give = (path: string, request: IncomingMessage, response: ServerResponse): void => {
+    const file = /^\/api\/v1\/attachment\/(\w+)\/download$/.exec(path)?.[1];
+    if (file !== undefined) return handOver(shelf, file, request, response);
+    const guid = /^\/api\/v1\/message\/([\w-]+)$/.exec(path)?.[1];
+    const data = messages.find((message) => message.guid === guid);
+    if (data) write(response, 200, { message: "Success", data });
+    else refuse(response, 404, "Database Error", "not found");
+  };
+
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://server");
     asked.push(pathname);
@@ -171,7 +186,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     if (searchParams.get("password") !== PASSWORD || (fault === "bad-credential" && left > 0))
       return refuse(response, 401, "Authentication Error", `Unauthorized ${request.url}`);
     if (request.method === "GET" && pathname === "/api/v1/ping") return write(response, 200, { message: "Ping received!", data: "pong" });
-    if (request.method !== "POST") return refuse(response, 404, "Database Error", "not found");
+    if (request.method !== "POST") return give(pathname, request, response);
     const body: unknown = JSON.parse(text);
     if (pathname === "/api/v1/chat/query") {
       const { guid } = CHAT_QUERY.parse(body);
@@ -210,6 +225,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     asked,
     chats,
     messages,
+    shelf,
     fail: (next, times = Infinity) => {
       fault = next;
       left = next === undefined ? 0 : times;

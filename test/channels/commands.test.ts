@@ -7,9 +7,15 @@ import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
 describe("which messages are commands", () => {
   it.each(["/new", "!new", " /NEW\n", "/new@rouse_bot", "@rouse /new", "@rouse: !New"])("%j is one", (text) =>
-    expect(parseCommand(text)).toBe("new"),
+    expect(parseCommand(text)).toEqual({ command: "new" }),
   );
-  it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) => expect(parseCommand(text)).toBe("stop"));
+  it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) => expect(parseCommand(text)).toEqual({ command: "stop" }));
+  it("`/agent` may have a word behind it", () => {
+    expect(parseCommand("/agent@rouse_bot")).toEqual({ command: "agent" });
+    expect(parseCommand("!Agent desk")).toEqual({ command: "agent", argument: "desk" });
+    expect(parseCommand("/agent desk please")).toBeUndefined();
+    expect(parseCommand("/help me")).toBeUndefined();
+  });
   it.each(["new", "/new order", "please /stop", "/newer", "//new", "/new /stop", "@rouse", "/start"])("%j is none", (text) =>
     expect(parseCommand(text)).toBeUndefined(),
   );
@@ -29,7 +35,13 @@ const open = async (): Promise<void> => {
     return "done";
   };
   const agents = { defaults: { model: "local/big", maxConcurrent: 2, heartbeat: { every: 0 } } };
-  const config = { ...modelConfig(provider), agents, channels: { pipe: { allowFrom: ["ann", "bob"] } }, owner: { pipe: "ann" } };
+  const config = {
+    ...modelConfig(provider),
+    agents,
+    channels: { pipe: { allowFrom: ["ann", "bob"] } },
+    owner: { pipe: "ann" },
+    sessions: { messages: "separate" },
+  };
   world = await createWorld({ files: { "plugins/pipe.ts": PIPE }, config });
 };
 const close = async (): Promise<void> => {
@@ -148,5 +160,92 @@ describe("/stop", () => {
     await whenSent(1);
     expect(sent()[0]?.["text"]).toBe("Stopped.");
     expect((await runs()).map(({ status }) => status)).toEqual(["succeeded", "cancelled"]);
+  });
+});
+
+describe("/help, /status and /agent", () => {
+  beforeEach(open);
+  afterEach(close);
+  const answer = async (text: string, more: object = {}): Promise<string> => {
+    const before = sent().length;
+    await say(text, more);
+    await whenSent(before + 1);
+    return String(sent()[before]?.["text"]);
+  };
+
+  it("`/help` lists the commands in the language of the sender, and asks no model", async () => {
+    expect(await answer("/help")).toMatch(/`\/new`: begin a new conversation[^]*`\/status`[^]*`\/agent`[^]*`\/approve …`/);
+    expect(await answer("/help", { language: "de" })).toContain("eine neue Unterhaltung beginnen");
+    expect(await answer("/new", { language: "ja-JP" })).toBe("次のメッセージから新しい会話が始まります。");
+    expect(await answer("/stop", { language: "pt-br" })).toBe("Não há nada para parar.");
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it("`/status` says who answers, what is under way and what the conversation has used today", async () => {
+    await say("alpha", { from: "bob", to: "dm-bob" });
+    await whenSent(1);
+    await say("slow beta");
+    await say("gamma");
+    await world.until(async () => provider.requests.length === 2);
+    expect(await answer("/status")).toBe(
+      ["- Agent: main", "- Model: local/big", "- Session: `main`", "- Running turns: 1", "- Waiting turns: 1", "- Tokens today: 0"].join(
+        "\n",
+      ),
+    );
+    expect(await answer("/status", { from: "bob", to: "dm-bob" })).toMatch(/direct:bob`[^]*Running turns: 0[^]*Tokens today: 14$/);
+    expect(provider.requests).toHaveLength(2);
+  });
+
+  it("`/agent` only shows the agent unless the config lists choices", async () => {
+    expect(await answer("/agent")).toBe("The agent of this conversation is main.");
+    expect(await answer("/agent desk")).toBe("The agent of this conversation cannot be changed here.");
+  });
+});
+
+describe("/agent with choices", () => {
+  afterEach(close);
+  const start = async (dir?: string): Promise<void> => {
+    world = await createWorld({
+      files: { "plugins/pipe.ts": PIPE },
+      config: {
+        ...modelConfig(provider, { list: [{ id: "main" }, { id: "desk" }, { id: "vault" }] }),
+        channels: { pipe: { allowFrom: ["ann", "bob"] } },
+        owner: { pipe: "ann" },
+        bindings: [{ channel: "pipe", person: "bob", agent: "main", choices: ["desk"] }],
+        sessions: { messages: "separate" },
+      },
+      ...(dir === undefined ? {} : { dir }),
+    });
+  };
+  const bob = (text: string) => say(text, { from: "bob", to: "dm-bob" });
+
+  it("switches the conversation among the agents of the binding, and keeps the choice over a restart", async () => {
+    provider = await createProvider();
+    await start();
+    await bob("alpha");
+    await bob("/agent vault");
+    await whenSent(2);
+    expect(sent().map(({ text }) => text)).toContain("There is no such agent here. You can choose: `/agent main`, `/agent desk`.");
+    await bob("/agent desk");
+    await whenSent(3);
+    await bob("beta");
+    await whenSent(4);
+    expect(provider.text(provider.requests[1] as never)).toContain("You are desk.");
+    expect(provider.text(provider.requests[1] as never)).not.toContain("alpha");
+    // Another person has chosen nothing, and may not.
+    await say("/agent desk");
+    await whenSent(5);
+    expect(sent()[4]?.["text"]).toBe("The agent of this conversation cannot be changed here.");
+    await world.gateway.stop();
+    await start(world.dir);
+    await bob("gamma");
+    await whenSent(1);
+    expect(provider.text(provider.requests[2] as never)).toMatch(/You are desk\.[^]*beta[^]*gamma/);
+    await bob("/agent main");
+    await whenSent(2);
+    await bob("delta");
+    await whenSent(3);
+    expect(provider.text(provider.requests[3] as never)).toMatch(/alpha[^]*delta/);
+    expect(provider.text(provider.requests[3] as never)).not.toContain("gamma");
   });
 });

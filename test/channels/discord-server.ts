@@ -1,4 +1,5 @@
 import { WebSocketServer, type WebSocket } from "ws";
+import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import { serve, type Answer, type Call } from "./wire.ts";
 
 /** How the next posts of a message end. `cut` has arrived, `cut before` has not. */
@@ -34,6 +35,8 @@ export interface DiscordServer {
   gatewayUrl: string;
   token: string;
   messages: DiscordMessage[];
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** What was asked of the HTTP API, refusals included. */
   calls: string[];
   fail(fault: DiscordFault, options?: { times?: number; path?: string }): void;
@@ -43,6 +46,10 @@ export interface DiscordServer {
   push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
   /** Somebody presses a button of the last message, in a guild or in direct messages. */
   press(label: string, user: string, where?: "guild"): void;
+  /** Somebody chooses a command of the app. */
+  command(name: string, options: { user: string; channel: string; words?: string[]; where?: "guild" }): void;
+  /** The commands that the app has registered. */
+  commands: { name: string; description: string; description_localizations?: Record<string, string>; options?: object[] }[];
   /** What pressers were shown. */
   notices: string[];
   /** Presses go to this address, and not to the gateway. */
@@ -86,6 +93,7 @@ function readButtons({ components = [] }: Call["body"]): DiscordMessage["buttons
 export async function startDiscord(): Promise<DiscordServer> {
   const token = "NzAwMDAw.test-token.of-the-bot_0123456789";
   const messages: DiscordMessage[] = [];
+  const shelf = createShelf();
   const nonces = new Map<string, DiscordMessage>();
   const faults: { fault: DiscordFault; path: string }[] = [];
   const sessions = new Map<string, Session>();
@@ -128,6 +136,16 @@ export async function startDiscord(): Promise<DiscordServer> {
     return { status: 200, json: { id } };
   };
 
+  const putCommands = (body: unknown): Answer => {
+    const commands = body as DiscordServer["commands"];
+    const texts = commands.flatMap(({ description, description_localizations: others = {} }) => [description, ...Object.values(others)]);
+    const isWrong =
+      commands.some(({ name }) => !/^[-_a-z0-9]{1,32}$/.test(name)) || texts.some((text) => text.length < 1 || text.length > 100);
+    if (isWrong) return error(400, 50035, "Invalid Form Body");
+    self.commands = commands;
+    return { status: 200, json: commands };
+  };
+
   const answerPress = (id: string, { type, data }: Call["body"]): Answer => {
     if (!presses.delete(id)) return error(404, 10062, "Unknown interaction");
     const { content, flags } = data as { content: string; flags: number };
@@ -152,19 +170,12 @@ export async function startDiscord(): Promise<DiscordServer> {
     return fault === "hang" ? "hang" : "cut";
   };
 
-  const { server, url, close } = await serve(({ method, path, headers, body }) => {
-    const route = path.replace(/^\/api\/v10/, "");
+  const api = (method: string, route: string, body: Call["body"]): Answer => {
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(route) ?? [];
-    calls.push(`${method} ${route}`);
-    const [, pressed] = /^\/interactions\/(\w+)\/token\/callback$/.exec(route) ?? [];
-    if (pressed !== undefined) return answerPress(pressed, body);
-    if (headers.authorization !== `Bot ${token}`) return error(401, 0, "401: Unauthorized");
-    const index = faults.findIndex((entry) => route.includes(entry.path));
-    const [fault] = index < 0 ? [] : faults.splice(index, 1);
-    if (fault) return injected(fault.fault, route, body);
     if (method === "POST" && channel !== undefined) return post(channel, body);
     const [, edited] = /^\/channels\/\d+\/messages\/(\d+)$/.exec(route) ?? [];
     if (method === "PATCH" && edited !== undefined) return edit(edited, body);
+    if (method === "PUT" && route === "/applications/1/commands") return putCommands(body);
     if (route === "/applications/@me") return { status: 200, json: { id: "1", interactions_endpoint_url: self.interactionsUrl } };
     if (method === "POST" && route === "/users/@me/channels") {
       return body.recipient_id === USER ? { status: 200, json: { id: DIRECT, type: 1 } } : error(400, 50033, "Invalid Recipient(s)");
@@ -175,6 +186,20 @@ export async function startDiscord(): Promise<DiscordServer> {
       return { status: 200, json: { url: gatewayUrl, shards: 1, session_start_limit } };
     }
     return error(404, 0, "404: Not Found");
+  };
+
+  const { server, url, close } = await serve(({ method, path, headers, body }) => {
+    const route = path.replace(/^\/api\/v10/, "");
+    const [, file] = /^\/attachments\/1\/2\/(\w+)$/.exec(path) ?? [];
+    if (file !== undefined) return bytesAnswer(shelf, file, path, headers.authorization);
+    calls.push(`${method} ${route}`);
+    const [, pressed] = /^\/interactions\/(\w+)\/token\/callback$/.exec(route) ?? [];
+    if (pressed !== undefined) return answerPress(pressed, body);
+    if (headers.authorization !== `Bot ${token}`) return error(401, 0, "401: Unauthorized");
+    const index = faults.findIndex((entry) => route.includes(entry.path));
+    const [fault] = index < 0 ? [] : faults.splice(index, 1);
+    if (fault) return injected(fault.fault, route, body);
+    return api(method, route, body);
   });
   gatewayUrl = url.replace("http", "ws");
 
@@ -221,6 +246,17 @@ export async function startDiscord(): Promise<DiscordServer> {
   const self: DiscordServer = {
     notices: [],
     interactionsUrl: null,
+    commands: [],
+    command(name, { user, channel, words = [], where }) {
+      const id = `71${sequence}`;
+      presses.add(id);
+      const who = where === "guild" ? { guild_id: "1", member: { user: { id: user } } } : { user: { id: user } };
+      const options = words.map((value) => ({ type: 3, name: "word", value }));
+      self.push(
+        { id, application_id: "1", token: "token", type: 2, version: 1, channel_id: channel, ...who, data: { name, options } },
+        "INTERACTION_CREATE",
+      );
+    },
     press(label, user, where) {
       const message = messages.at(-1);
       const id = `70${sequence}`;
@@ -234,6 +270,7 @@ export async function startDiscord(): Promise<DiscordServer> {
     gatewayUrl,
     token,
     messages,
+    shelf,
     calls,
     attempts,
     refuse: (times) => void (refusals = times),

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
-import type { GatewayMessage } from "../../plugins/discord/receive.ts";
+import type { GatewayMessage } from "../../plugins/discord/files.ts";
 import { createChannel, createClient } from "../../plugins/discord/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
@@ -311,7 +311,7 @@ describe("discord", () => {
       server.push(message(`<@${BOT_ID}> look`, { ...inGuild, mentions: [{ id: BOT_ID }], type: 19 }));
       server.push(message("", { attachments: [{ filename: "a.png", url: "https://cdn.example/a.png" }] }));
       server.push(message(""));
-      server.push({ ...message("edited"), edited_timestamp: "2026-10-09T10:00:00Z" }, "MESSAGE_UPDATE");
+      server.push({ ...message("edited"), id: "77", edited_timestamp: "2026-10-09T10:00:00Z" }, "MESSAGE_UPDATE");
       server.push({ ...message("with a preview"), edited_timestamp: null }, "MESSAGE_UPDATE");
       server.push(message("last", { author: { id: USER, username: "ada", global_name: "Ada" } }));
       await vi.waitFor(() => expect(texts(host)).toContain("last"), 5000);
@@ -324,8 +324,9 @@ describe("discord", () => {
           to: DIRECT,
           direct: true,
           text: "",
-          files: ["[file a.png: https://cdn.example/a.png]"],
+          attachments: [{ kind: "document", name: "a.png", ref: "https://cdn.example/a.png" }],
         },
+        { id: "77 2026-10-09T10:00:00Z", edits: "77", from: USER, to: DIRECT, direct: true, text: "edited" },
         { id: expect.any(String) as unknown, from: USER, name: "Ada", to: DIRECT, direct: true, text: "last" },
       ]);
       expect(host.skipped.map(({ skipped }) => skipped)).toEqual([
@@ -334,7 +335,6 @@ describe("discord", () => {
         "a notice of discord (type 6), not a message of a person",
         "the message is not addressed to the agent",
         "the message has no text",
-        "an edit of an earlier message",
       ]);
     });
 

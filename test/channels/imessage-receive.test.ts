@@ -58,7 +58,7 @@ describe("the webhook of imessage", () => {
     expect(host.skipped).toEqual([{ id: "GUID-1", skipped: "the message is not addressed to the agent" }]);
   });
 
-  it("passes over its own messages, reactions, changes of a group and bare attachments", async () => {
+  it("passes over its own messages, reactions and changes of a group, and tells edits from changes that are none", async () => {
     await post(server.arrive("own", { isFromMe: true }));
     await post(server.arrive("Liked “x”", { associatedMessageGuid: "p:0/GUID-0" }));
     await post(server.arrive("renamed", { itemType: 2 }));
@@ -68,11 +68,10 @@ describe("the webhook of imessage", () => {
     await post({ type: "updated-message", data: server.arrive("read").data });
     await post({ type: "updated-message", data: server.arrive("edited", { dateEdited: 5 }).data });
     await post({ type: "new-message" });
-    expect(host.received).toEqual([]);
+    expect(host.received).toMatchObject([{ id: "GUID-7 5", edits: "GUID-7", text: "edited" }]);
     expect(host.skipped).toEqual([
       { id: "GUID-4", skipped: "the message has no text" },
       { id: "GUID-5", skipped: "the message has no text" },
-      { id: "GUID-7 5", skipped: "an edit of an earlier message" },
     ]);
   });
 

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
+import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
@@ -32,7 +33,7 @@ export interface MattermostPost {
   delete_at: number;
   pending_post_id: string;
   props: Record<string, unknown>;
-  metadata: { files?: { name: string }[] };
+  metadata: { files?: { id?: string; name: string; mime_type?: string; size?: number }[]; embeds?: object[] };
 }
 
 export type WebsocketMode = "open" | "closed" | "refusing" | "mute";
@@ -41,6 +42,8 @@ export interface MattermostServer {
   url: string;
   /** What the bot posted. */
   posts: MattermostPost[];
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** Requests in order, those that failed included: method and path. */
   calls: string[];
   fail(fault: MattermostFault, times?: number): void;
@@ -69,6 +72,7 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
 export async function startMattermost(): Promise<MattermostServer> {
   const all: MattermostPost[] = [];
   const calls: string[] = [];
+  const shelf = createShelf();
   const channels = new Map([
     [TOWN, "O"],
     [DIRECT, "D"],
@@ -135,6 +139,16 @@ export async function startMattermost(): Promise<MattermostServer> {
     return post;
   };
 
+  const lookUp = (path: string, body: unknown): object | undefined => {
+    const channel = /^channels\/(\w+)$/.exec(path)?.[1] ?? "";
+    if (channels.has(channel)) return { id: channel, type: channels.get(channel) };
+    if (path === "users/ids") return (body as string[]).map((user) => ({ id: user, username: USERS[user] }));
+    const root = /^posts\/(\w+)\/thread$/.exec(path)?.[1];
+    if (root === undefined) return undefined;
+    const found = all.filter((post) => post.id === root || post.root_id === root);
+    return { order: found.map(({ id }) => id), posts: Object.fromEntries(found.map((post) => [post.id, post])) };
+  };
+
   const route = (method: string, path: string, query: URLSearchParams, body: unknown, response: ServerResponse): void => {
     if (path === "users/me") return answer(response, 200, { id: ME, username: USERS[ME] });
     const name = /^users\/username\/(.+)$/.exec(path)?.[1];
@@ -142,6 +156,8 @@ export async function startMattermost(): Promise<MattermostServer> {
       const user = Object.entries(USERS).find(([, username]) => username === name);
       return user ? answer(response, 200, { id: user[0], username: name }) : refuse(response, 404, "app.user.missing_account.const");
     }
+    const known = lookUp(path, body);
+    if (known) return answer(response, 200, known);
     if (method === "POST" && path === "channels/direct") {
       const users = body as string[];
       if (!users.includes(ME) || users.some((user) => !(user in USERS)))
@@ -191,6 +207,8 @@ export async function startMattermost(): Promise<MattermostServer> {
       if (failing === "bad-credential" || request.headers.authorization?.replace(/^bearer /i, "") !== TOKEN)
         return refuse(response, 401, "api.context.session_expired.app_error");
       if (failing === "no-such-recipient") return refuse(response, 403, "api.context.permissions.app_error");
+      const file = /^files\/(\w+)$/.exec(path)?.[1];
+      if (file !== undefined) return handOver(shelf, file, request, response);
       route(request.method ?? "", path, searchParams, body, response);
     });
   });
@@ -225,6 +243,7 @@ export async function startMattermost(): Promise<MattermostServer> {
     get posts() {
       return all.filter((post) => post.user_id === ME);
     },
+    shelf,
     calls,
     fail(next, times = Infinity) {
       fault = next;

@@ -36,7 +36,6 @@ describe("receiving from Teams", () => {
     ["the bot's own message", { from: { id: BOT } }],
     ["a reaction", { type: "messageReaction", reactionsAdded: [{ type: "like" }] }],
     ["an installation", { type: "installationUpdate", action: "add" }],
-    ["an edit", { type: "messageUpdate" }, /edit/],
     ["a mention and nothing else", { text: "<at>Rouse</at> " }, /no text/],
     ["entities that are none", { entities: [null, "x", { type: "mention" }] }, /not addressed/],
     ["no conversation", { conversation: undefined }, /no conversation/],
@@ -45,6 +44,12 @@ describe("receiving from Teams", () => {
     expect(await post(channelMessage(server.url, more))).toBe(200);
     expect(received).toEqual([]);
     expect(host.skipped).toEqual(reason ? [{ id: "1760000000001", skipped: expect.stringMatching(reason) as unknown }] : []);
+  });
+
+  it("hands an edit over as a message that replaces another", async () => {
+    const { server, post, received } = await openTeams();
+    await post(directMessage(server.url, { type: "messageUpdate", text: "changed" }));
+    expect(received).toMatchObject([{ id: "1760000000001 2026-10-09T10:00:00.000Z", edits: "1760000000001", text: "changed" }]);
   });
 
   it("knows who writes by an id that stays: Entra's where there is one, else that of Teams", async () => {

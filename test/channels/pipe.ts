@@ -7,7 +7,7 @@ import { z } from "zod";
 import { definePlugin } from "rouse/plugin";
 export default definePlugin({
   id: "pipe",
-  config: z.strictObject({ name: z.string().default("pipe"), allowFrom: z.array(z.string()).default([]), defaultTo: z.string().optional(), limit: z.number().default(1000) }),
+  config: z.strictObject({ name: z.string().default("pipe"), allowFrom: z.array(z.string()).default([]), dmPolicy: z.string().default("allowlist"), defaultTo: z.string().optional(), limit: z.number().default(1000) }),
   channel: ({ config, print }) => ({
     limit: config.limit,
     allowFrom: config.allowFrom,

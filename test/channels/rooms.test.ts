@@ -257,10 +257,8 @@ describe("bindings", () => {
     expect(await agentOf(group("cid"))).toBe("main");
     expect(await agentOf({ from: "bob" })).toBe("desk");
     expect(await agentOf(group("cid", { to: "group-2" }))).toBe("main");
-    // There is one main session, the default agent's: what the owner says to another agent is a conversation of its own.
-    expect(await sessions()).toEqual(
-      expect.arrayContaining(["desk channel channel:pipe:home:direct:ann", "desk channel channel:pipe:room:lounge", "main main main"]),
-    );
+    // Each agent has a main session: what the owner says to it alone.
+    expect(await sessions()).toEqual(expect.arrayContaining(["desk main main", "desk channel channel:pipe:room:lounge", "main main main"]));
     const listed = await world.admin("/admin/v1/channels");
     expect(listed.body.channels.find(({ name }: { name: string }) => name === "pipe:home").agents).toEqual([
       { agent: "desk", room: null, person: null },

@@ -101,16 +101,16 @@ describe("receiving on signal", () => {
     server.emit({ envelope: { ...envelope, receiptMessage: { when: 1, isRead: true, timestamps: [1] } } });
     server.emit({ envelope: { ...envelope, typingMessage: { action: "STARTED", timestamp: 1 } } });
     server.emit({ envelope: { ...envelope, syncMessage: { sentMessage: { destination: OWNER, message: "sync", timestamp: 1 } } } });
-    server.emit({ envelope: { ...envelope, editMessage: { targetSentTimestamp: 1, dataMessage: { message: "edit", timestamp: 1 } } } });
+    server.emit({ envelope: { ...envelope, editMessage: { targetSentTimestamp: 1, dataMessage: { message: "edit", timestamp: 2 } } } });
     server.emit(text("", { reaction: { emoji: "👍" } }));
     server.emit(text("👍", { reaction: { emoji: "👍" } }));
     server.emit(text("own", {}, { sourceNumber: ACCOUNT, sourceUuid: ACCOUNT_ID }));
-    server.emit({ envelope: { ...envelope, dataMessage: { timestamp: 1, message: null, attachments: [{ id: "a" }] } } });
+    server.emit({ envelope: { ...envelope, dataMessage: { timestamp: 1, message: null, attachments: [] } } });
     server.emit({ envelope, exception: { type: "UntrustedIdentityException", message: "key of secret-77" } });
     server.emit(text("real"));
-    await arrived("real");
+    await arrived("edit", "real");
+    expect(host.received[0]).toMatchObject({ id: `2:${OWNER_ID}`, edits: `1:${OWNER_ID}` });
     expect(host.skipped).toEqual([
-      { id: `1:${OWNER_ID}`, skipped: "an edit of an earlier message" },
       { id: `1:${OWNER_ID}`, skipped: "the message has no text" },
       { id: `1:${OWNER_ID}`, skipped: "the daemon could not read the message (UntrustedIdentityException)" },
     ]);

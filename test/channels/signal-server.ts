@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
+import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 
 /** Ways in which the daemon, or what it talks to, fails. */
 export type SignalFault =
@@ -23,9 +24,10 @@ const REQUEST = z.strictObject({
   method: z.string(),
   params: z.strictObject({
     account: z.string(),
-    recipient: z.array(z.string()).optional(),
+    recipient: z.union([z.array(z.string()), z.string().transform((one) => [one])]).optional(),
     groupId: z.string().optional(),
     message: z.string().optional(),
+    id: z.string().optional(),
     textStyle: z.array(z.string().regex(/^\d+:\d+:(?:BOLD|ITALIC|STRIKETHROUGH|MONOSPACE|SPOILER)$/)).optional(),
     quoteTimestamp: z.number().optional(),
     quoteAuthor: z.string().optional(),
@@ -42,6 +44,8 @@ export interface SignalServer {
   url: string;
   /** What was sent, oldest first. */
   sent: SignalRequest["params"][];
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** Everything that was asked, `METHOD path`. */
   asked: string[];
   /** `Last-Event-ID` of each connection to the stream. */
@@ -69,6 +73,7 @@ export const ACCOUNT_ID = "99999999-aaaa-4bbb-8ccc-999999999999";
 export async function signalServer(): Promise<SignalServer> {
   const sent: SignalRequest["params"][] = [];
   const asked: string[] = [];
+  const shelf = createShelf();
   const lastEventIds: (string | undefined)[] = [];
   const open = new Set<ServerResponse>();
   let events: { sequence: number; text: string }[] = [];
@@ -107,6 +112,11 @@ export async function signalServer(): Promise<SignalServer> {
     const { method, params } = parsed.data;
     if (now === "bad-credential" || ![ACCOUNT, ACCOUNT_ID].includes(params.account)) return error(-32602);
     if (method === "listContacts") return answer({ result: [] });
+    if (method === "getAttachment") {
+      const file = params.recipient || params.groupId ? bytesAnswer(shelf, params.id ?? "", method, undefined) : undefined;
+      if (file?.status === 503) return void response.writeHead(503).end();
+      return file?.bytes ? answer({ result: { data: file.bytes.toString("base64") } }) : error(-1);
+    }
     if (method !== "send") return error(-32601);
     const recipientAddress = { uuid: null, number: params.recipient?.[0] ?? null };
     const failed = (type: string, more: object = {}): void =>
@@ -154,6 +164,7 @@ export async function signalServer(): Promise<SignalServer> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     sent,
+    shelf,
     asked,
     lastEventIds,
     fail: (next, times = Infinity) => {

@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
+import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
@@ -31,6 +32,10 @@ export interface SlackServer {
   /** The address for `apiUrl`. */
   url: string;
   posts: SlackPost[];
+  /** Files that people have sent. */
+  shelf: Shelf;
+  /** Messages that people wrote in threads, for `conversations.replies`. */
+  written: { ts: string; thread_ts: string; user: string; text: string }[];
   /** Calls by method, in order, those that failed included. */
   calls: string[];
   fail(fault: SlackFault, times?: number): void;
@@ -116,6 +121,8 @@ async function parametersOf(request: IncomingMessage): Promise<Record<string, st
 export async function startSlack(): Promise<SlackServer> {
   const posts: SlackPost[] = [];
   const calls: string[] = [];
+  const shelf = createShelf();
+  const written: SlackServer["written"] = [];
   const waiting = new Map<string, object>();
   const sockets = new Set<WebSocket>();
   let fault: SlackFault | undefined;
@@ -184,7 +191,12 @@ export async function startSlack(): Promise<SlackServer> {
       answer(response, { ok: true, message_ts: "1" });
     },
     "conversations.history": (fields, response) => history(fields, response, (made) => made.thread_ts === undefined),
-    "conversations.replies": (fields, response) => history(fields, response, (made) => made.thread_ts === fields["ts"]),
+    "conversations.replies": (fields, response) => {
+      const people = written.filter(({ thread_ts, ts }) => thread_ts === fields["ts"] && ts < (fields["latest"] ?? "9"));
+      // As the vendor's pages: the oldest first.
+      if (people.length > 0) return answer(response, { ok: true, messages: people.map((one) => ({ type: "message", ...one })) });
+      history(fields, response, (made) => made.thread_ts === fields["ts"]);
+    },
     "apps.connections.open": (_, response) => answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
   };
 
@@ -199,6 +211,15 @@ export async function startSlack(): Promise<SlackServer> {
   };
 
   const server = createServer((request, response) => {
+    const file = /^\/files-pri\/T1-(\w+)\/download\/[^/]+$/.exec(request.url ?? "");
+    if (file) {
+      const { authorization } = request.headers;
+      const given = bytesAnswer(shelf, file[1] ?? "", request.url ?? "", authorization);
+      // Without a good token the vendor sends its sign-in page.
+      if (authorization !== `Bearer ${BOT_TOKEN}`)
+        return void response.setHeader("content-type", "text/html; charset=utf-8").end("<html>sign in</html>");
+      return void response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
+    }
     void parametersOf(request).then(async (fields) => {
       const method = /^\/api\/([\w.]+)$/.exec(request.url ?? "")?.[1] ?? "";
       calls.push(method);
@@ -251,6 +272,8 @@ export async function startSlack(): Promise<SlackServer> {
     },
     url: `http://127.0.0.1:${port()}/api/`,
     posts,
+    shelf,
+    written,
     calls,
     fail(next, times = Infinity) {
       fault = next;

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
+import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
 export const APP_ID = "11111111-2222-3333-4444-555555555555";
@@ -40,6 +41,8 @@ const FAILURES: Partial<Record<Fault, Failure>> = {
 export interface TeamsServer {
   url: string;
   arrived: Arrived[];
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** The bodies of conversations that were opened. */
   opened: Record<string, unknown>[];
   /** How often each thing was asked for. */
@@ -113,6 +116,10 @@ export async function teamsServer(): Promise<TeamsServer> {
     answer(response, 200, { token_type: "Bearer", expires_in: self.lasts, ext_expires_in: self.lasts, access_token: token });
   };
 
+  const hand = (response: ServerResponse, id: string, path: string, authorization: string | undefined): void => {
+    const given = bytesAnswer(self.shelf, id, path, authorization);
+    response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
+  };
   const connector = (request: IncomingMessage, response: ServerResponse, path: string, raw: string): void => {
     const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
     if (fault === "hang") return;
@@ -121,6 +128,8 @@ export async function teamsServer(): Promise<TeamsServer> {
     if (failure) return refuse(response, failure, raw);
     if (!tokens.has((request.headers.authorization ?? "").replace(/^Bearer /, "")))
       return answer(response, 401, { message: "Authorization has been denied for this request." });
+    const picture = /^\/v3\/attachments\/(\w+)\/views\/original$/.exec(path)?.[1];
+    if (picture !== undefined) return hand(response, picture, path, request.headers.authorization);
     const body = JSON.parse(raw) as Record<string, unknown>;
     if (path === "/v3/conversations") {
       const { isGroup, bot, members, tenantId } = body as {
@@ -173,6 +182,9 @@ export async function teamsServer(): Promise<TeamsServer> {
           keys: [jwk, { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] }, { ...jwk, kid: "of-any-kind", alg: undefined }],
         });
       }
+      // The share, whose addresses are signed.
+      const shared = /^\/personal\/(\w+)$/.exec(path)?.[1];
+      if (shared !== undefined) return hand(response, shared, path, request.headers.authorization);
       connector(request, response, path, raw);
     });
   });
@@ -181,6 +193,7 @@ export async function teamsServer(): Promise<TeamsServer> {
   const self: TeamsServer = {
     url,
     arrived: [],
+    shelf: createShelf(),
     opened: [],
     asked: { token: 0, metadata: 0, keys: 0 },
     lasts: 3600,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Update } from "grammy/types";
+import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import { serve, type Answer, type Call } from "./wire.ts";
 
 /** How the next calls of a method end. */
@@ -37,6 +38,8 @@ export interface TelegramServer {
   allowed?: string[];
   /** What the bot has not confirmed yet. */
   pending(): number;
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** Chats that the bot can write to. */
   chats: Set<string>;
   /** Groups that have become supergroups. */
@@ -97,6 +100,7 @@ export function parseHtml(html: string): { text: string } | { problem: string } 
 export async function startTelegram(): Promise<TelegramServer> {
   const token = "777000111:AAtest-token_of_the_bot-0123456789";
   const messages: TelegramMessage[] = [];
+  const shelf = createShelf();
   const calls: TelegramServer["calls"] = [];
   const updates: Update[] = [];
   const chats = new Set(["42", "-1001234567890", "@somewhere"]);
@@ -146,6 +150,15 @@ export async function startTelegram(): Promise<TelegramServer> {
     return ok(true);
   };
 
+  const setMyCommands = ({ commands, language_code: language = "" }: Call["body"]): Answer => {
+    const list = commands as { command: string; description: string }[];
+    const isWrong = list.some(
+      ({ command, description }) => !/^[a-z0-9_]{1,32}$/.test(command) || description.length < 1 || description.length > 256,
+    );
+    if (isWrong || !/^(?:[a-z]{2})?$/.test(String(language))) return error(400, "Bad Request: BOT_COMMAND_INVALID");
+    return ok(true);
+  };
+
   const getUpdates = async ({ offset, timeout, limit }: Call["body"], gone: AbortSignal): Promise<Answer> => {
     if (webhook !== "")
       return error(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first");
@@ -175,6 +188,8 @@ export async function startTelegram(): Promise<TelegramServer> {
   };
 
   const { url, close } = await serve(async (call, gone) => {
+    const file = /^\/file\/bot([^/]+)\/documents\/(\w+)$/.exec(call.path);
+    if (file?.[1] === token) return bytesAnswer(shelf, file[2] ?? "", call.path, call.headers.authorization);
     const answer = await answerCall(call, gone);
     await self.watch(call.path.split("/")[2] ?? "");
     return answer;
@@ -190,12 +205,16 @@ export async function startTelegram(): Promise<TelegramServer> {
     switch (method) {
       case "getMe":
         return ok({ ...BOT, can_join_groups: true, can_read_all_group_messages: false, supports_inline_queries: false });
+      case "getFile":
+        return ok({ file_id: given["file_id"], file_unique_id: "u", file_path: `documents/${String(given["file_id"])}` });
       case "sendMessage":
         return sendMessage(given);
       case "editMessageText":
         return editMessageText(given);
       case "answerCallbackQuery":
         return answerPress(given);
+      case "setMyCommands":
+        return setMyCommands(given);
       case "getWebhookInfo":
         return ok({ url: webhook, has_custom_certificate: false, pending_update_count: 0, allowed_updates: self.allowed });
       case "getUpdates":
@@ -228,6 +247,7 @@ export async function startTelegram(): Promise<TelegramServer> {
       self.push({ callback_query: { id, from: user, message: pressed, chat_instance: "1", data } });
     },
     messages,
+    shelf,
     calls,
     chats,
     moved,

@@ -1,3 +1,5 @@
+import type { Message } from "grammy/types";
+import type { Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
 import {
@@ -13,7 +15,7 @@ import { BOT_TOKEN, BOT_USER as SLACK_BOT, eventCallback, signedRequest, SIGNING
 import { BOT as TELEGRAM_BOT, startTelegram } from "./telegram-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
 import { activityRequest, CHANNEL, channelMessage, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
-import { notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
+import { ACCESS_TOKEN, notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
 import { section as whatsappSection } from "./whatsapp-world.ts";
 
 /** Writes a message: a request that the vendor sends to the gateway, or what its stream says. */
@@ -38,8 +40,34 @@ const NOT_ADDRESSED = /not addressed to the agent/;
 const EDIT = /an edit of an earlier/;
 const BOT = /written by a bot/;
 
+/** A file that somebody sends. */
+export interface SentFile {
+  kind: "image" | "voice" | "document";
+  name: string;
+  mime: string;
+  bytes: Buffer;
+  /** Where the message says that it is, on channels that name addresses. Default: where it is. */
+  url?: string;
+}
+
+/** What people send to the agent alone besides text. */
+export interface Sends {
+  shelf: Shelf;
+  file(file: SentFile, text: string): ReturnType<Say>;
+  /** A message that quotes another one, which its author wrote. */
+  quote(text: string, quoted: { author: string; text: string }): ReturnType<Say>;
+  /** Changes the text of the message that was spoken last; null if the vendor tells of no edits. */
+  edit: Say | null;
+  /** In the thread of `writes.thread`, without a mention: of the same person, and before of somebody else. Null if none is followed. */
+  inThread: Say | null;
+  before: ((text: string) => void) | null;
+  /** How the request for a file shows who asks; undefined if it shows nothing. */
+  authorization: string | undefined;
+}
+
 /** The far side of a channel, as tests of all channels see it. */
 export interface FarSide {
+  sends: Sends;
   url: string;
   /** Recipients that exist. */
   to: string[];
@@ -107,7 +135,26 @@ export const VENDORS: Vendor[] = [
         unreadable: (text) => write(text, { from: undefined }),
         reasons: { chatter: /in a group/, unreadable: /without a phone number/ },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        edit: null,
+        inThread: null,
+        before: null,
+        authorization: `Bearer ${ACCESS_TOKEN}`,
+        file({ kind, name, ...given }, text) {
+          const { id, mime } = server.shelf.put({ name, ...given });
+          const about = { id, mime_type: mime, sha256: "AA==" };
+          if (kind === "voice")
+            return write("", { type: "audio", text: undefined, audio: { ...about, mime_type: `${mime}; codecs=opus`, voice: true } });
+          const caption = { ...about, caption: text };
+          const content = kind === "image" ? { image: caption } : { document: { ...caption, filename: name } };
+          return write("", { type: kind, text: undefined, ...content });
+        },
+        // Only the id of what is quoted comes: here the last message that the number has sent.
+        quote: (text) => write(text, { context: { from: "15550001111", id: `wamid.${String(server.arrived.length).padStart(8, "0")}` } }),
+      };
       return {
+        sends,
         url: server.url,
         to: NUMBERS,
         arrivesAs: same,
@@ -139,8 +186,40 @@ export const VENDORS: Vendor[] = [
         unreadable: (text) => write(directMessage, { text, type: "messageUpdate" }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: EDIT },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        edit: (text) => write(directMessage, { text, type: "messageUpdate", id: String(spoken) }),
+        inThread: null,
+        before: null,
+        authorization: "Bearer connector-token-1",
+        file({ kind, name, ...given }, text) {
+          const { id } = server.shelf.put({ name, ...given });
+          const picture = { contentType: "image/*", contentUrl: `${server.url}/v3/attachments/${id}/views/original` };
+          const [fileType] = name.split(".").slice(-1);
+          const downloadUrl = `${server.url}/personal/${id}`;
+          const content = { downloadUrl, uniqueId: id, fileType };
+          const shared = { contentType: "application/vnd.microsoft.teams.file.download.info", contentUrl: downloadUrl, name, content };
+          const html = { contentType: "text/html", content: `<p>${text}</p>` };
+          return write(directMessage, { text, attachments: [kind === "image" ? picture : shared, html] });
+        },
+        quote(text, { author, text: before }) {
+          const content = `<blockquote itemscope itemtype="http://schema.skype.com/Reply" itemid="1"><strong itemprop="mri" itemid="8:orgid:1">${author}</strong><span itemprop="time" itemid="1"></span><p itemprop="preview">${before}</p></blockquote><p>${text}</p>`;
+          return write(directMessage, { text, attachments: [{ contentType: "text/html", content }] });
+        },
+      };
       const { fail, close } = server;
-      return { url: server.url, to, arrivesAs: same, arrived: () => server.arrived, fail, speak, writes, answersTo: PERSONAL, close };
+      return {
+        sends,
+        url: server.url,
+        to,
+        arrivesAs: same,
+        arrived: () => server.arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: PERSONAL,
+        close,
+      };
     },
   },
   {
@@ -165,11 +244,32 @@ export const VENDORS: Vendor[] = [
         thread: null,
         chatter: (text) => write(text, { groupInfo }),
         stranger: (text) => write(text, {}, { ...owner, sourceNumber: null, sourceUuid: OWNER_ID.replaceAll("1", "9") }),
-        unreadable: () => write("", { attachments: [{ id: "a" }] }),
+        unreadable: () => write(""),
         reasons: { chatter: NOT_ADDRESSED, unreadable: /no text/ },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        async edit(message) {
+          const target = 1_760_000_000_000 + spoken;
+          const timestamp = 1_760_000_000_000 + ++spoken;
+          const editMessage = { targetSentTimestamp: target, dataMessage: { timestamp, message } };
+          server.emit({ envelope: { ...owner, timestamp, serverReceivedTimestamp: timestamp, editMessage } });
+          return undefined;
+        },
+        inThread: null,
+        before: null,
+        authorization: undefined,
+        file({ name, kind: _kind, ...given }, text) {
+          const { id, mime, bytes } = server.shelf.put({ name, ...given });
+          return write(text, {
+            attachments: [{ contentType: mime, filename: name, id, size: bytes.length, width: null, height: null, caption: null }],
+          });
+        },
+        quote: (text, { author, text: before }) =>
+          write(text, { quote: { id: 1, author, authorNumber: author, authorUuid: null, text: before, attachments: [] } }),
+      };
       const { url, fail, close } = server;
-      return { url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER_ID, close };
+      return { sends, url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER_ID, close };
     },
   },
   {
@@ -194,8 +294,27 @@ export const VENDORS: Vendor[] = [
         unreadable: () => write(null),
         reasons: { chatter: NOT_ADDRESSED, unreadable: /no text/ },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        async edit(text) {
+          const data = { ...server.messages.findLast(({ isFromMe }) => !isFromMe), text, dateEdited: Date.now() };
+          const url = `http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`;
+          return new Request(url, { method: "POST", body: JSON.stringify({ type: "updated-message", data }) });
+        },
+        inThread: null,
+        before: null,
+        authorization: undefined,
+        file({ name, kind: _kind, ...given }, text) {
+          const { id: guid, mime: mimeType, bytes } = server.shelf.put({ name, ...given });
+          return write(`\uFFFC${text}`, { attachments: [{ guid, mimeType, transferName: name, totalBytes: bytes.length }] });
+        },
+        quote(text, { author, text: before }) {
+          const { guid } = server.arrive(before, { handle: { address: author } }).data;
+          return write(text, { threadOriginatorGuid: guid });
+        },
+      };
       const { url, fail, close } = server;
-      return { url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER, close };
+      return { sends, url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER, close };
     },
   },
   {
@@ -205,9 +324,12 @@ export const VENDORS: Vendor[] = [
       const server = await startSlack();
       const arrived = () => server.posts.map(({ channel, text }) => ({ to: channel, text }));
       const to = ["C0123ABC", "C0123ABD", "C0123ABE"];
+      let last = "";
       const write = async (event: object) => {
         const at = Math.floor(Date.now() / 1000);
-        const posted = { type: "message", user: "U0ANN00001", ts: `${at}.${++spoken}`, ...event };
+        const ts = `${at}.${++spoken}`;
+        const posted = { type: "message", user: "U0ANN00001", ts, ...event };
+        if (!("message" in event)) last = ts;
         return signedRequest(eventCallback(posted, `Ev${spoken}`), { at });
       };
       const direct = { channel_type: "im", channel: "D0ANN00001" };
@@ -222,8 +344,31 @@ export const VENDORS: Vendor[] = [
         unreadable: (text) => write({ ...direct, user: undefined, subtype: "message_changed", message: { user: "U0ANN00001", text } }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: EDIT },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        edit(text) {
+          const message = { type: "message", user: "U0ANN00001", text, ts: last, edited: { user: "U0ANN00001", ts: `${last}9` } };
+          return write({ ...direct, user: undefined, subtype: "message_changed", message });
+        },
+        inThread: (text) => write({ channel_type: "channel", channel: "C0123ABC", text, thread_ts: "1760000000.000001" }),
+        before: (text) => void server.written.push({ ts: "1760000000.000002", thread_ts: "1760000000.000001", user: "U0VERA0001", text }),
+        authorization: `Bearer ${BOT_TOKEN}`,
+        file({ name, kind: _kind, url: elsewhere, ...given }, text) {
+          const { id, mime: mimetype, bytes } = server.shelf.put({ name, ...given });
+          const url = elsewhere ?? `${server.url.replace(/api\/$/, "")}files-pri/T1-${id}`;
+          const about = { id, name, mimetype, size: bytes.length, mode: "hosted", file_access: "visible" };
+          const file = { ...about, url_private: `${url}/${name}`, url_private_download: `${url}/download/${name}` };
+          return write({ ...direct, subtype: "file_share", text, files: [file] });
+        },
+        quote: (text, { author: author_name, text: before }) =>
+          write({
+            ...direct,
+            text,
+            attachments: [{ is_msg_unfurl: true, is_share: true, author_name, text: before, ts: "1.1", channel_id: "C1" }],
+          }),
+      };
       const { fail, close } = server;
-      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: "D0ANN00001", close };
+      return { sends, url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: "D0ANN00001", close };
     },
   },
   {
@@ -232,8 +377,9 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await startMattermost();
       const arrived = () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message }));
+      let last: ReturnType<typeof server.write> | undefined;
       const write = async (message: string, more: Parameters<typeof server.write>[0] | object = {}): Promise<undefined> =>
-        void server.write({ message, channel_id: TOWN, user_id: ROSA, ...more });
+        void (last = server.write({ message, channel_id: TOWN, user_id: ROSA, ...more }));
       const speak: Say = (text) => write(text, { channel_id: DIRECT });
       const root = { id: "root".padEnd(26, "0"), message: "What about this?" };
       const writes: Writes = {
@@ -248,8 +394,23 @@ export const VENDORS: Vendor[] = [
         unreadable: (text) => write(text, { channel_id: DIRECT, user_id: OTHER_BOT, props: { from_bot: "true" } }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        edit: async (text) => (last && server.edit(last, text), undefined),
+        inThread: (text) => write(text, { root_id: "root".padEnd(26, "0") }),
+        before: (text) => void server.write({ message: text, channel_id: TOWN, user_id: OTHER_BOT, root_id: "root".padEnd(26, "0") }),
+        authorization: `Bearer ${TOKEN}`,
+        file({ name, kind: _kind, ...given }, text) {
+          const { id, mime: mime_type, bytes } = server.shelf.put({ name, ...given });
+          return write(text, { channel_id: DIRECT, metadata: { files: [{ id, name, mime_type, size: bytes.length }] } });
+        },
+        quote(text, { author, text: message }) {
+          const data = { post_id: "p", post: { user_id: author, message }, team_name: "t", channel_display_name: "c" };
+          return write(text, { channel_id: DIRECT, metadata: { embeds: [{ type: "permalink", url: "", data }] } });
+        },
+      };
       const { fail, close } = server;
-      return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, writes, answersTo: DIRECT, close };
+      return { sends, url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, writes, answersTo: DIRECT, close };
     },
   },
   {
@@ -279,8 +440,40 @@ export const VENDORS: Vendor[] = [
         unreadable: (text) => write(text, { from: { id: 5, is_bot: true, first_name: "B" } }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        async edit(text) {
+          const from = { id: 42, is_bot: false, first_name: "Ann" };
+          const chat = { id: 42, type: "private" as const, first_name: "Ann" };
+          server.push({ edited_message: { message_id: spoken, date: 1_760_000_000, edit_date: 1_760_000_001, from, chat, text } });
+          return undefined;
+        },
+        inThread: null,
+        before: null,
+        authorization: undefined,
+        file({ kind, name: file_name, ...given }, caption) {
+          const { id: file_id, mime: mime_type, bytes } = server.shelf.put({ name: file_name, ...given });
+          const about = { file_id, file_unique_id: `u${file_id}`, file_size: bytes.length };
+          const size = { ...about, width: 800, height: 600 };
+          const small = { ...size, file_id: "small", file_unique_id: "us", width: 90, height: 60 };
+          const content: Partial<Message> =
+            kind === "image"
+              ? { photo: [small, size] }
+              : kind === "voice"
+                ? { voice: { ...about, mime_type, duration: 3 } }
+                : { document: { ...about, mime_type, file_name } };
+          return write("", { text: undefined, caption, ...content });
+        },
+        quote(text, { author: first_name, text: before }) {
+          const chat = { id: 42, type: "private" as const, first_name: "Ann" };
+          const from = { id: 5, is_bot: false, first_name };
+          return write(text, {
+            reply_to_message: { message_id: 1, date: 1_760_000_000, chat, from, text: before } satisfies Partial<Message>,
+          });
+        },
+      };
       const { url, close } = server;
-      return { url, to: ["42", "-1001234567890"], arrivesAs: same, arrived, fail, speak, writes, answersTo: "42", close };
+      return { sends, url, to: ["42", "-1001234567890"], arrivesAs: same, arrived, fail, speak, writes, answersTo: "42", close };
     },
   },
   {
@@ -291,8 +484,9 @@ export const VENDORS: Vendor[] = [
       const server = await startDiscord();
       const arrived = () => server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
       const fail = (fault: Fault, times: number) => server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
+      let last: object = {};
       const write = async (content: string, more: object = {}): Promise<undefined> => {
-        server.push({
+        last = {
           id: `1100000000000${++spoken}`,
           channel_id: DISCORD_DIRECT,
           type: 0,
@@ -301,7 +495,8 @@ export const VENDORS: Vendor[] = [
           mentions: [],
           attachments: [],
           ...more,
-        });
+        };
+        server.push(last);
       };
       const speak: Say = (text) => write(text);
       const inGuild = { guild_id: "1", channel_id: DISCORD_CHANNEL };
@@ -316,8 +511,38 @@ export const VENDORS: Vendor[] = [
         unreadable: (text) => write(text, { author: { id: "5", bot: true } }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
       };
+      const sends: Sends = {
+        shelf: server.shelf,
+        async edit(content) {
+          server.push({ ...last, content, edited_timestamp: "2026-10-09T10:00:00+00:00" }, "MESSAGE_UPDATE");
+          return undefined;
+        },
+        inThread: null,
+        before: null,
+        authorization: undefined,
+        file({ name: filename, kind: _kind, ...given }, text) {
+          const { id, mime: content_type, bytes } = server.shelf.put({ name: filename, ...given });
+          const url = `${server.url.replace(/api$/, "")}attachments/1/2/${id}?ex=1&is=1&hm=a`;
+          const attachment = { id, filename, content_type, size: bytes.length, url, proxy_url: url };
+          return write(text, { attachments: [attachment] });
+        },
+        quote: (text, { author: username, text: content }) =>
+          write(text, {
+            type: 19,
+            message_reference: { message_id: "1" },
+            referenced_message: {
+              id: "1",
+              channel_id: DISCORD_DIRECT,
+              type: 0,
+              content,
+              author: { id: "5", username },
+              mentions: [],
+              attachments: [],
+            },
+          }),
+      };
       const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
-      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: DISCORD_DIRECT, close: server.close };
+      return { sends, url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: DISCORD_DIRECT, close: server.close };
     },
   },
 ];

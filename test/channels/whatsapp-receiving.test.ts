@@ -29,7 +29,7 @@ describe("receiving from WhatsApp", () => {
     expect(channel.allowFrom).not.toContain("+4915112345678");
   });
 
-  it("reads what people answer with besides text, and names the media that it does not fetch", async () => {
+  it("reads what people answer with besides text, and the files that come with it", async () => {
     const { post, received } = await openWhatsApp();
     const message = (id: string, more: Record<string, unknown>) => ({ ...textMessage(id, ""), text: undefined, ...more });
     const messages = [
@@ -41,7 +41,15 @@ describe("receiving from WhatsApp", () => {
       message("6", { type: "unsupported", errors: [{ code: 131051 }] }),
     ];
     await post(notification([[valueOf(messages)]]));
-    expect(received.map(({ text }) => text)).toEqual(["Yes", "No", "Later", "Look at this", "[audio]", "[unsupported]"]);
+    expect(received.map(({ text }) => text)).toEqual(["Yes", "No", "Later", "Look at this", "", "[unsupported]"]);
+    expect(received.map(({ attachments }) => attachments?.[0]?.kind)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      "image",
+      "audio",
+      undefined,
+    ]);
   });
 
   it("passes over what is nothing to answer, and what is another's", async () => {
@@ -59,8 +67,8 @@ describe("receiving from WhatsApp", () => {
     await post(notification([[text]], { object: "page" }));
     expect(received).toEqual([]);
     expect(host.skipped).toEqual([
-      { id: "4", skipped: "the message comes without a phone number, by which people are known here" },
-      { id: "5", skipped: "the message comes without a phone number, by which people are known here" },
+      { id: "4", skipped: "the message comes without a phone number and without a user id" },
+      { id: "5", skipped: "the message comes without a phone number and without a user id" },
       { id: "8", skipped: "the message was written in a group, and this channel answers people alone" },
     ]);
   });

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
@@ -34,6 +35,8 @@ const FAILURES: Partial<Record<Fault, Failure>> = {
 export interface WhatsAppServer {
   url: string;
   arrived: Arrived[];
+  /** Files that people have sent. */
+  shelf: Shelf;
   /** The bodies as they came, for what `arrived` leaves out. */
   bodies: Record<string, unknown>[];
   /** The next `times` requests fail; a number of the API or one of the ways that all channels share. */
@@ -79,33 +82,69 @@ function problemOfButtons({ type, body, action }: Interactive = {}): Failure | u
   return body?.text && body.text.length <= 1024 ? undefined : { status: 400, code: 131009 };
 }
 
+interface Template {
+  name?: string;
+  language?: { code?: string };
+  components?: { type: string; parameters: { type: string; text: string }[] }[];
+}
+
+/** What is wrong with a template that has one parameter. */
+function problemOfTemplate({ name, language, components = [] }: Template): Failure | undefined {
+  if (name !== "news" || language?.code !== "en_US") return { status: 404, code: 132001 };
+  const parameters = components[0]?.parameters ?? [];
+  if (parameters.length !== 1) return { status: 400, code: 132000 };
+  return /[\n\t]| {5}/.test(parameters[0]?.text ?? "\n") ? { status: 400, code: 132018 } : undefined;
+}
+
 /** What is wrong with a message, as error codes have it. */
 function problemOf(body: Record<string, unknown>): Failure | undefined {
   const text = body["text"] as { body?: unknown } | undefined;
-  if (body["messaging_product"] !== "whatsapp" || typeof body["to"] !== "string") return { status: 400, code: 100 };
+  // What is in `recipient` is a user id, and what is in `to` a number.
+  const { to, recipient } = body as { to?: string; recipient?: string };
+  if (body["messaging_product"] !== "whatsapp" || (to === undefined) === (recipient === undefined)) return { status: 400, code: 100 };
+  if (recipient !== undefined && !/^[A-Z]{2}\.[A-Za-z0-9]{1,128}$/.test(recipient)) return { status: 400, code: 131009 };
+  if (body["type"] === "template") return problemOfTemplate(body["template"] as Template);
   if (body["type"] === "interactive") return problemOfButtons(body["interactive"] as Interactive);
   if (body["type"] !== "text") return { status: 400, code: 131051 };
   if (typeof text?.body !== "string" || text.body.trim() === "") return { status: 400, code: 131008 };
   if (text.body.length > 4096) return { status: 400, code: 100 };
-  return /^\+?[1-9]\d{6,14}$/.test(body["to"]) ? undefined : { status: 400, code: 131009 };
+  return to === undefined || /^\+?[1-9]\d{6,14}$/.test(to) ? undefined : { status: 400, code: 131009 };
 }
 
 function toArrived(body: Record<string, unknown>): Arrived {
-  const { to, text, interactive, context } = body as {
-    to: string;
+  const { to, recipient, text, interactive, template, context } = body as {
+    to?: string;
+    recipient?: string;
+    template?: Template;
     text?: { body: string };
     interactive?: Interactive;
     context?: { message_id: string };
   };
   const buttons = interactive?.action?.buttons?.map(({ reply }) => reply) ?? [];
-  return { to, text: text?.body ?? interactive?.body?.text ?? "", replyTo: context?.message_id, buttons };
+  const parameter = template?.components?.[0]?.parameters[0]?.text;
+  return {
+    to: to ?? recipient ?? "",
+    text: text?.body ?? interactive?.body?.text ?? parameter ?? "",
+    replyTo: context?.message_id,
+    buttons,
+  };
 }
 
 /** Starts a local Cloud API. */
 export async function whatsappServer(): Promise<WhatsAppServer> {
   const arrived: Arrived[] = [];
+  const shelf = createShelf();
   const bodies: Record<string, unknown>[] = [];
   let failing: { fault: Parameters<WhatsAppServer["fail"]>[0]; times: number } | undefined;
+
+  const giveMedia = (path: string, request: IncomingMessage, response: ServerResponse): void => {
+    const file = /^\/whatsapp_business\/attachments\/(\w+)$/.exec(path)?.[1];
+    if (file !== undefined) return handOver(shelf, file, request, response);
+    const id = /^\/v25\.0\/(F0FILE\d+)$/.exec(path)?.[1];
+    if (id === undefined) return refuse(response, { status: 400, code: 100 });
+    const url = `http://${request.headers.host}/whatsapp_business/attachments/${id}?ext=1&hash=a`;
+    answer(response, 200, { messaging_product: "whatsapp", url, id });
+  };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const raw = await bodyOf(request);
@@ -117,15 +156,16 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
     if (request.headers.authorization !== `Bearer ${ACCESS_TOKEN}`) return refuse(response, { status: 401, code: 190 });
     if (request.method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`) return answer(response, 200, { id: PHONE_NUMBER_ID });
+    if (request.method === "GET") return giveMedia(path, request, response);
     if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`) return refuse(response, { status: 400, code: 100 });
     const body = JSON.parse(raw) as Record<string, unknown>;
     const problem = problemOf(body);
     if (problem) return refuse(response, problem, raw);
     arrived.push(toArrived(body));
-    const { to } = body as { to: string };
+    const { to = "", recipient } = body as { to?: string; recipient?: string };
     bodies.push(body);
     if (fault === "cut-before-answer") return void request.socket.destroy();
-    const contacts = [{ input: to, wa_id: to.replace("+", "") }];
+    const contacts = [recipient === undefined ? { input: to, wa_id: to.replace("+", "") } : { input: recipient, user_id: recipient }];
     answer(response, 200, {
       messaging_product: "whatsapp",
       contacts,
@@ -137,6 +177,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     arrived,
+    shelf,
     bodies,
     fail: (fault, times = Infinity) => void (failing = { fault, times }),
     close() {

@@ -16,7 +16,7 @@ export interface Call {
 }
 
 /** What a test server answers; `hang` and `cut` answer nothing. */
-export type Answer = { status: number; json?: unknown; text?: string; headers?: Record<string, string> } | "hang" | "cut";
+export type Answer = { status: number; json?: unknown; text?: string; bytes?: Buffer; headers?: Record<string, string> } | "hang" | "cut";
 
 /** A server on the loopback interface that reads JSON and answers what `answer` says. */
 export async function serve(
@@ -29,7 +29,7 @@ export async function serve(
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://local");
     const gone = new AbortController();
     response.once("close", () => gone.abort());
-    const body = text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {};
+    const body = /^[{[]/.test(text) ? (JSON.parse(text) as Record<string, unknown>) : {};
     const given = await answer(
       { method: request.method ?? "", path: pathname, query: searchParams, headers: request.headers, body },
       gone.signal,
@@ -38,7 +38,7 @@ export async function serve(
     if (given === "cut") return void request.socket.destroy();
     const json = given.json === undefined ? {} : { "content-type": "application/json" };
     response.writeHead(given.status, { ...json, ...given.headers });
-    response.end(given.json === undefined ? (given.text ?? "") : JSON.stringify(given.json));
+    response.end(given.json === undefined ? (given.bytes ?? given.text ?? "") : JSON.stringify(given.json));
   };
   const server = createServer((request, response) => void handle(request, response).catch(() => request.socket.destroy()));
   server.listen(0, "127.0.0.1");

@@ -1,0 +1,90 @@
+import { checkFileUrl, createFetchFile, objectsIn, openDownload, type HeardFile } from "#channel-kit";
+import type { Channel, EarlierMessage, PluginContext } from "#plugin";
+import type { TeamsConfig } from "./config.ts";
+import { trusted } from "./references.ts";
+import { VENDOR, type createTokens } from "./send.ts";
+
+/** Where files of chats are. Their addresses are signed: the bot's token does not go there. */
+const SHARE_HOSTS = ["*.sharepoint.com", "*.sharepoint.us", "*.sharepoint-mil.us"];
+const SIGNED = "signed ";
+const DOWNLOAD_INFO = "application/vnd.microsoft.teams.file.download.info";
+
+/** An attachment of an activity. */
+export interface TeamsAttachment {
+  contentType?: unknown;
+  contentUrl?: unknown;
+  name?: unknown;
+  content?: unknown;
+}
+
+const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+const isKind = ({ contentType }: TeamsAttachment, kind: string): boolean => textOr(contentType)?.startsWith(kind) ?? false;
+
+/** Endings of names by which Teams tells pictures and recordings; others are documents. */
+const MEDIA: Readonly<Record<string, string>> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  gif: "image/gif",
+  webp: "image/webp",
+  mp3: "audio/mpeg",
+  m4a: "audio/mp4",
+  ogg: "audio/ogg",
+  wav: "audio/wav",
+  mp4: "video/mp4",
+};
+
+/** The files of an activity: pictures in its text are at the service, others in a share. */
+export function readFiles(attachments: readonly TeamsAttachment[] | undefined): HeardFile[] {
+  return objectsIn(attachments).flatMap((attachment): HeardFile[] => {
+    const { contentUrl, content } = attachment;
+    const name = textOr(attachment.name);
+    const contentType = textOr(attachment.contentType);
+    if (contentType === DOWNLOAD_INFO) {
+      const { downloadUrl, fileType } = (content ?? {}) as { downloadUrl?: unknown; fileType?: unknown };
+      const mime = MEDIA[(textOr(fileType) ?? name?.split(".").at(-1) ?? "").toLowerCase()];
+      return [{ name, mime, ref: textOr(downloadUrl) && `${SIGNED}${textOr(downloadUrl)}` }];
+    }
+    const isMedia = ["image/", "audio/", "video/"].some((kind) => isKind(attachment, kind));
+    if (!isMedia || textOr(contentUrl) === undefined) return [];
+    const mime = contentType?.endsWith("/*") ? undefined : contentType;
+    return [{ kind: contentType?.startsWith("image/") ? "image" : undefined, name, mime, ref: textOr(contentUrl) }];
+  });
+}
+
+const REPLY = /<blockquote[^>]*itemtype="http:\/\/schema\.skype\.com\/Reply"[^>]*>(.*?)<\/blockquote>/s;
+const AUTHOR = /<strong[^>]*itemprop="mri"[^>]*>(.*?)<\/strong>/s;
+const PREVIEW = /<p[^>]*itemprop="(?:preview|copy)"[^>]*>(.*?)<\/p>/s;
+
+const plain = (html: string): string =>
+  html
+    .replace(/<br\s*\/?>/g, "\n")
+    .replace(/<[^>]{0,1000}>/g, "")
+    .replaceAll("&nbsp;", " ")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&#39;", "'")
+    .replaceAll("&amp;", "&")
+    .trim();
+
+/** The message that an activity quotes: Teams has it in the HTML form of the text alone. */
+export function readQuoted(attachments: readonly TeamsAttachment[] | undefined): EarlierMessage | undefined {
+  const html = objectsIn(attachments).find((attachment) => attachment.contentType === "text/html")?.content;
+  const reply = typeof html === "string" ? REPLY.exec(html)?.[1] : undefined;
+  const text = reply && PREVIEW.exec(reply)?.[1];
+  return text ? { author: plain(AUTHOR.exec(reply)?.[1] ?? "") || undefined, text: plain(text) } : undefined;
+}
+
+/** Opens files. The bot's token goes to services of Teams alone. */
+export function createFileFetcher(
+  { config, fetch }: Pick<PluginContext<TeamsConfig>, "config" | "fetch">,
+  tokens: ReturnType<typeof createTokens>,
+): NonNullable<Channel["fetchFile"]> {
+  return createFetchFile(VENDOR, async ({ ref }, signal) => {
+    const open = async (url: URL, headers: Record<string, string> = {}) =>
+      (await openDownload(url, { fetch, vendor: VENDOR, headers, signal })).body;
+    if (!ref.startsWith(SIGNED) && trusted(ref, config)) return tokens.use((headers) => open(new URL(ref), headers), signal);
+    return open(checkFileUrl(ref.replace(SIGNED, ""), { api: config.serviceUrl, hosts: SHARE_HOSTS }));
+  });
+}

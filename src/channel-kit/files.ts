@@ -1,0 +1,70 @@
+import type { Attachment, Channel } from "../contract/channel.ts";
+import { ChannelError, classifyError, classifyResponse, retryAfter, type ErrorRules } from "./errors.ts";
+
+/** Where the files of a vendor are. */
+export interface FileHosts {
+  /** The address of the API in the config: its origin is trusted, whatever its scheme. */
+  api: string;
+  /** Further hosts of the vendor, over HTTPS alone; `*.example.com` stands for all below. */
+  hosts?: readonly string[];
+}
+
+const REFUSED = { status: "failed", reason: "the file is not on a host of the vendor: it was not fetched" } as const;
+const GONE = { status: "failed", reason: "the file is gone" } as const;
+
+/** Checks that an address is one of the vendor's. @throws ChannelError that quotes nothing of it. */
+export function checkFileUrl(address: string, { api, hosts = [] }: FileHosts): URL {
+  if (!URL.canParse(address)) throw new ChannelError(REFUSED);
+  const url = new URL(address);
+  if (url.username !== "" || url.password !== "") throw new ChannelError(REFUSED);
+  if (url.origin === new URL(api).origin) return url;
+  const isVendors = hosts.some((host) => (host.startsWith("*.") ? url.hostname.endsWith(host.slice(1)) : url.hostname === host));
+  if (url.protocol !== "https:" || url.port !== "" || !isVendors) throw new ChannelError(REFUSED);
+  return url;
+}
+
+/** What a download takes besides its address. */
+export interface Download {
+  fetch: typeof fetch;
+  vendor: ErrorRules;
+  headers?: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+}
+
+/** A file that is open: its bytes, and the media type that the server states. */
+export interface OpenedFile {
+  body: ReadableStream<Uint8Array>;
+  type: string;
+}
+
+/**
+ * Opens a file. No redirect is followed: it would take the credential along, or lead to a host that was not checked.
+ * @throws ChannelError `failed` if the file is gone or the vendor refuses it.
+ */
+export async function openDownload(url: URL, { fetch, vendor, headers = {}, signal }: Download): Promise<OpenedFile> {
+  const response = await fetch(url, { headers, redirect: "manual", signal });
+  const { status, body } = response;
+  if (response.ok && body) return { body, type: response.headers.get("content-type") ?? "" };
+  await body?.cancel();
+  if (status === 404 || status === 410) throw new ChannelError(GONE);
+  if (status === 401 || status === 403)
+    throw new ChannelError({ status: "failed", reason: `${vendor.name} refused the file (${status})` }, { status });
+  if (status < 400) throw new ChannelError({ status: "failed", reason: `${vendor.name} has no file at the address (${status})` });
+  const { errors: _errors, ...rules } = vendor;
+  throw new ChannelError(classifyResponse(rules, { status, afterMs: retryAfter(response.headers) }));
+}
+
+/** A channel's `fetchFile`, of a function that opens a file or throws: its errors are classified by the vendor's rules. */
+export function createFetchFile(
+  vendor: ErrorRules,
+  open: (file: Attachment, signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
+): NonNullable<Channel["fetchFile"]> {
+  return async (file, signal) => {
+    try {
+      return { status: "found", body: await open(file, signal) };
+    } catch (error) {
+      const { status, ...failure } = classifyError(vendor, error);
+      return status === "failed" ? { status, reason: failure.reason } : { status: "retry", ...failure };
+    }
+  };
+}

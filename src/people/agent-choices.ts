@@ -1,0 +1,39 @@
+import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
+import type { Ms } from "../store/types.ts";
+
+/** The agent that people have chosen for a conversation of a channel. */
+interface AgentChoice {
+  /** What `getPlace` returns. */
+  place: string;
+  agentId: string;
+  at: Ms;
+}
+
+/** The conversation that a choice is for: that with a person, or a room with its threads. */
+export const getPlace = (channel: string, { direct, from, to }: { direct: boolean; from: string; to: string }): string =>
+  JSON.stringify(direct ? [channel, "direct", from] : [channel, "room", to]);
+
+/** The agents that people have chosen with `/agent`. All gateways on one database have the same. */
+export interface AgentChoices {
+  /** The id of the agent that was chosen for a place, if one was. */
+  get(place: string): Promise<string | undefined>;
+  /** Keeps a choice, or with undefined takes it back. */
+  set(place: string, agentId: string | undefined): Promise<void>;
+}
+
+/** The most choices that are kept: the oldest goes. */
+const MAX_CHOICES = 5000;
+
+/** Creates the choices that are kept in a store. */
+export function createAgentChoices(deps: StoredListDeps): AgentChoices {
+  const stored = new StoredList<AgentChoice>("people.agents", deps);
+  return {
+    get: async (place) => (await stored.readLatest()).find((choice) => choice.place === place)?.agentId,
+    set: (place, agentId) =>
+      stored.change((list) => {
+        const others = list.filter((choice) => choice.place !== place);
+        const added = agentId === undefined ? [] : [{ place, agentId, at: deps.clock.now() }];
+        return { list: [...others, ...added].slice(-MAX_CHOICES), result: undefined };
+      }),
+  };
+}

@@ -1,0 +1,172 @@
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import { getPhrases } from "../core/phrases.ts";
+import { cutText, oneLine } from "../core/text.ts";
+import type { IncomingMessage } from "../contract/channel.ts";
+import { planDelivery, writeDelivery } from "../delivery/plan.ts";
+import type { Channels } from "../delivery/types.ts";
+import { StoredList, type ListChange, type StoredListDeps } from "../store/stored-list.ts";
+import type { Ms, Writes } from "../store/types.ts";
+import { createPersonCode, normalizePersonCode } from "./codes.ts";
+
+/** A person who has asked to write to the agent, and what was decided. */
+export interface Pairing {
+  id: string;
+  channel: string;
+  /** The person's id, as `IncomingMessage.from` gives it. */
+  person: string;
+  /** The display name that the person had: outside text. */
+  name?: string;
+  language?: string;
+  /** Where the person wrote, and is answered. */
+  to: string;
+  thread?: string;
+  state: "waiting" | "approved" | "denied";
+  /** While the person waits. */
+  code?: string;
+  requestedAt: Ms;
+  /** When the code ends. */
+  expiresAt: Ms;
+  decidedAt?: Ms;
+  /** `operator` or `<channel>:<person>`. */
+  by?: string;
+}
+
+/** What a message of a stranger came to: the person is approved, has been sent a code, or is not answered. */
+export type PairingResult = "approved" | "asked" | "waiting" | "denied" | "too_many";
+
+type Decided = { ok: true; pairing: Pairing } | { ok: false; failure: Failure };
+
+/** The people who were approved on channels. All gateways on one database have the same. */
+export interface Pairings {
+  /**
+   * Checks whether a person was approved. A person who was not is sent a code, once an hour; of one channel, so many people an hour
+   * are. Throws if the store cannot be reached.
+   */
+  admit(channel: string, message: IncomingMessage): Promise<PairingResult>;
+  /** Lists people: those who wait for a decision and those about whom was decided, the newest first. */
+  list(): Promise<Pairing[]>;
+  /** Decides about a person by the code or the id. `by`: `operator` or `<channel>:<person>`. */
+  decide(codeOrId: string, verdict: "approve" | "deny", by: string): Promise<Decided>;
+  /** Takes a decision back, by the id or as `<channel>:<person>`: the person is a stranger again. */
+  revoke(idOrPerson: string): Promise<Decided>;
+}
+
+/** A code counts for so long, and a person gets one code in this time. */
+const CODE_MS = 3_600_000;
+/** So many people of one channel get a code within `CODE_MS`. */
+const MAX_CODES = 20;
+const MAX_NAME = 100;
+
+const refuse = (code: Failure["code"], message: string): Decided => ({ ok: false, failure: { code, message } });
+const NO_CODE = refuse(
+  "not_found",
+  "no person waits with this code: it is wrong, has expired, or was used; `rouse pairing list` shows who waits",
+);
+const NO_PERSON = refuse("not_found", "there is no such person; `rouse pairing list` shows the ids");
+
+export interface PairingDeps extends StoredListDeps {
+  clock: StoredListDeps["clock"] & Pick<Clock, "now">;
+  channels(): Channels;
+}
+
+class StoredPairings implements Pairings {
+  readonly #deps: PairingDeps;
+  readonly #stored: StoredList<Pairing>;
+
+  constructor(deps: PairingDeps) {
+    this.#deps = deps;
+    this.#stored = new StoredList<Pairing>("people.pairings", deps);
+  }
+
+  async admit(channel: string, message: IncomingMessage): Promise<PairingResult> {
+    const known = this.#check(await this.#stored.readLatest(), channel, message.from);
+    // A flood of strangers writes nothing: only a person who gets a code is kept.
+    if (known !== "asked") return known;
+    return this.#stored.change((list) => {
+      const result = this.#check(list, channel, message.from);
+      return result === "asked" ? this.#ask(list, channel, message) : { result };
+    });
+  }
+
+  async list(): Promise<Pairing[]> {
+    return this.#current(await this.#stored.readLatest()).toReversed();
+  }
+
+  decide(codeOrId: string, verdict: "approve" | "deny", by: string): Promise<Decided> {
+    const code = normalizePersonCode(codeOrId);
+    return this.#stored.change<Decided>((stored) => {
+      const list = this.#current(stored);
+      const found = list.find((one) => one.state === "waiting" && (one.code === code || one.id === codeOrId));
+      if (!found) return { result: NO_CODE };
+      const { code: _used, ...person } = found;
+      const state = verdict === "approve" ? ("approved" as const) : ("denied" as const);
+      const pairing: Pairing = { ...person, state, decidedAt: this.#deps.clock.now(), by };
+      return {
+        list: list.map((one) => (one === found ? pairing : one)),
+        result: { ok: true, pairing },
+        ...(state === "approved" && { write: (tx) => this.#send(tx, pairing, getPhrases(pairing.language).paired) }),
+      };
+    });
+  }
+
+  revoke(idOrPerson: string): Promise<Decided> {
+    return this.#stored.change<Decided>((stored) => {
+      const list = this.#current(stored);
+      const pairing = list.find((one) => one.id === idOrPerson || `${one.channel}:${one.person}` === idOrPerson);
+      return pairing ? { list: list.filter((one) => one !== pairing), result: { ok: true, pairing } } : { result: NO_PERSON };
+    });
+  }
+
+  /** The list without codes that have expired. */
+  #current(list: readonly Pairing[]): Pairing[] {
+    const now = this.#deps.clock.now();
+    return list.filter(({ state, expiresAt }) => state !== "waiting" || expiresAt > now);
+  }
+
+  /** `asked` if the person has to be sent a code. */
+  #check(stored: readonly Pairing[], channel: string, person: string): PairingResult {
+    const own = this.#current(stored).filter((one) => one.channel === channel);
+    const known = own.find((one) => one.person === person);
+    if (known) return known.state;
+    const now = this.#deps.clock.now();
+    return own.filter(({ expiresAt }) => expiresAt > now).length >= MAX_CODES ? "too_many" : "asked";
+  }
+
+  #ask(
+    stored: readonly Pairing[],
+    channel: string,
+    { from, name = "", to, thread, language }: IncomingMessage,
+  ): ListChange<Pairing, PairingResult> {
+    const now = this.#deps.clock.now();
+    const list = this.#current(stored);
+    let code = createPersonCode();
+    while (list.some((one) => one.code === code)) code = createPersonCode();
+    const shown = cutText(oneLine(name), MAX_NAME).text;
+    const pairing: Pairing = {
+      id: newId("par", now),
+      channel,
+      person: from,
+      ...(shown !== "" && { name: shown }),
+      ...(language !== undefined && { language }),
+      to,
+      ...(thread !== undefined && { thread }),
+      state: "waiting",
+      code,
+      requestedAt: now,
+      expiresAt: now + CODE_MS,
+    };
+    return { list: [...list, pairing], result: "asked", write: (tx) => this.#send(tx, pairing, getPhrases(language).pairing(code)) };
+  }
+
+  /** Writes a message to the person. It belongs to no run. */
+  #send(tx: Writes, { channel, to, thread }: Pairing, text: string): void {
+    const { channels, clock } = this.#deps;
+    const route = { channel, to, ...(thread !== undefined && { thread }) };
+    writeDelivery(tx, planDelivery({ runId: "", route, text, channels: channels(), now: clock.now() }));
+  }
+}
+
+/** Creates the pairings that are kept in a store. */
+export const createPairings = (deps: PairingDeps): Pairings => new StoredPairings(deps);

@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { getQuietEnd } from "../../src/runs/collect-messages.ts";
+import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { gate } from "../platform/model.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
+
+describe("how long further messages are waited for", () => {
+  it.each([
+    ["one message", [1000], 1000, 1800],
+    ["the newest counts", [1000, 1500, 2100], 2200, 2900],
+    ["one that waited long", [1000], 90_000, 1800],
+    ["after ten quiet times without a pause the turn begins", [0, ...Array.from({ length: 20 }, (_, at) => at * 700)], 13_300, 8000],
+    ["what came before a pause does not count", [0, 60_000, 60_500], 60_600, 61_300],
+    ["the clock was set back", [5000], 1000, 1000],
+  ])("%s", (_what, times, now, until) => {
+    expect(getQuietEnd(times, 800, now)).toBe(until);
+  });
+});
+
+let world: World;
+let provider: Provider;
+const slow = { gate: gate() };
+beforeEach(async () => {
+  provider = await createProvider();
+  slow.gate = gate();
+  provider.answer = async (request, response) => {
+    if (String(request.body.messages.at(-1)?.content).includes("slow")) {
+      const gone = new Promise((resolve) => response.on("close", resolve));
+      await Promise.race([slow.gate.passed, gone]);
+    }
+    return "done";
+  };
+});
+afterEach(async () => {
+  slow.gate.open();
+  // Tests of functions open none.
+  await (world as World | undefined)?.stop();
+  await provider.close();
+});
+
+const say = (text: string, more: object = {}): Promise<void> => sayOn(world, message(text, more));
+const sent = () => sentOn(world);
+const whenSent = (count: number) => world.until(async () => sent().length === count);
+const runs = async (): Promise<{ id: string; status: string }[]> => (await world.admin("/admin/v1/runs")).body.runs;
+const newest = (): string => String(provider.requests.at(-1)?.body.messages.at(-1)?.content);
+const idle = () =>
+  world.until(async () => {
+    const { counts } = (await world.admin("/admin/v1/status")).body.status;
+    return !counts["jobs.turn"] && !counts["jobs.delivery"] && !counts["runs.queued"] && !counts["runs.running"];
+  });
+
+function collectTests(storeConfig: () => object): void {
+  const open = async (sessions: object = {}, dir?: string): Promise<void> => {
+    world = await createWorld({
+      files: { "plugins/pipe.ts": PIPE },
+      config: {
+        ...modelConfig(provider),
+        ...storeConfig(),
+        channels: { pipe: { allowFrom: ["ann", "bob"] } },
+        owner: { pipe: "ann" },
+        sessions,
+      },
+      ...(dir === undefined ? {} : { dir }),
+    });
+  };
+
+  it("five quick messages of an idle session make one answer, to the last of them, in order", async () => {
+    await open();
+    const said = ["one", "two", "three", "four", "five"].map((text) => message(text));
+    for (const body of said) await sayOn(world, body);
+    await whenSent(1);
+    await idle();
+    expect(sent()).toHaveLength(1);
+    expect(sent()[0]).toMatchObject({ text: "done", replyTo: said.at(-1)?.id });
+    expect(provider.requests).toHaveLength(1);
+    expect(newest()).toMatch(/from ann[^]*one[^]*from ann[^]*two[^]*from ann[^]*three[^]*from ann[^]*four[^]*from ann[^]*five/);
+    const { events } = (await world.admin("/admin/v1/events")).body;
+    expect(events.map(({ outcome }: { outcome: string }) => outcome)).toEqual(Array.from({ length: 5 }, () => "accepted"));
+    expect((await runs()).map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => "succeeded"));
+    const { turns } = (await world.admin("/admin/v1/sessions/show?key=main")).body;
+    expect(turns).toHaveLength(1);
+  });
+
+  it("messages of several people of a room keep their authors, and the answer goes to the room", async () => {
+    await open();
+    await say("Lunch?", { from: "ann", to: "lounge", direct: false });
+    await say("Pizza!", { from: "bob", to: "lounge", direct: false });
+    await whenSent(1);
+    await idle();
+    expect(sent()).toMatchObject([{ to: "lounge" }]);
+    expect(newest()).toMatch(/from ann \(the owner\), in the group lounge[^]*Lunch\?[^]*from bob, in the group lounge[^]*Pizza!/);
+  });
+
+  it("what comes while a turn runs makes the next turn", async () => {
+    await open();
+    await say("slow alpha");
+    await world.until(async () => provider.requests.length === 1);
+    for (const text of ["beta", "gamma", "delta"]) await say(text);
+    expect(provider.requests).toHaveLength(1);
+    slow.gate.open();
+    await whenSent(2);
+    await idle();
+    expect(provider.requests).toHaveLength(2);
+    expect(newest()).toMatch(/beta[^]*gamma[^]*delta/);
+    expect(newest()).not.toContain("alpha");
+  });
+
+  it("`/new` and a message from another place are limits between turns", async () => {
+    await open();
+    await say("slow alpha");
+    await world.until(async () => provider.requests.length === 1);
+    await say("beta");
+    await say("/new");
+    await say("gamma");
+    await say("delta", { to: "room-2" });
+    slow.gate.open();
+    await whenSent(5);
+    await idle();
+    expect(provider.requests).toHaveLength(4);
+    const texts = provider.requests.map((request) => provider.text(request));
+    expect(texts[1]).toMatch(/alpha[^]*beta/);
+    expect(texts[2]).not.toMatch(/alpha|beta|delta/);
+    expect(texts[3]).toMatch(/gamma[^]*delta/);
+    expect(sent().map(({ to }) => to)).toEqual(["room-1", "room-1", "room-1", "room-1", "room-2"]);
+  });
+
+  it('`messages: "separate"` answers each at once', async () => {
+    await open({ messages: "separate", quietTime: "5m" });
+    await say("one");
+    await say("two");
+    await say("three");
+    await whenSent(3);
+    expect(provider.requests).toHaveLength(3);
+  });
+
+  it("a gateway that is stopped meanwhile answers each message once, together", async () => {
+    await open({ quietTime: "4s" });
+    await say("one");
+    await say("two");
+    await world.gateway.stop();
+    expect(provider.requests).toHaveLength(0);
+    await open({ quietTime: "4s" }, world.dir);
+    await whenSent(1);
+    await idle();
+    expect(sent()).toHaveLength(1);
+    expect(provider.requests).toHaveLength(1);
+    expect(newest()).toMatch(/one[^]*two/);
+  });
+
+  it("`interrupt` starts a running turn again with the new message, and the first call's answer is not sent", async () => {
+    await open({ messages: "interrupt" });
+    await say("slow alpha");
+    await world.until(async () => provider.requests.length === 1);
+    await say("no, quick beta");
+    // The turn that was started again holds both; the gate lets its call pass.
+    await world.until(async () => provider.requests.length === 2);
+    expect(newest()).toMatch(/slow alpha[^]*no, quick beta/);
+    slow.gate.open();
+    await whenSent(1);
+    await idle();
+    expect(sent()).toHaveLength(1);
+    expect(provider.requests).toHaveLength(2);
+  });
+}
+
+describe("messages that follow each other quickly", () => collectTests(() => ({})));
+
+describePostgres("messages that follow each other quickly, on PostgreSQL", () => {
+  let schema: Schema;
+  beforeEach(() => void (schema = newSchema()));
+  afterEach(() => schema.drop());
+  collectTests(() => ({ store: { url: schema.url } }));
+});
