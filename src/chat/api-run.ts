@@ -7,7 +7,15 @@ import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
 import type { ActionContext } from "../runs/types.ts";
 import { turnToKeep } from "../sessions/redact-turn.ts";
-import { STORE_UNAVAILABLE, type NewTurn, type RunError, type RunRecord, type RunSpec } from "../store/types.ts";
+import {
+  STORE_UNAVAILABLE,
+  type NewTurn,
+  type RunAnswer,
+  type RunError,
+  type RunRecord,
+  type RunSpec,
+  type Writes,
+} from "../store/types.ts";
 import { buildInput, historyFor, turnToAppend, withToolNames, type ChatHistory } from "./history.ts";
 import { getChatSession, type LiveTurn } from "./turn.ts";
 import type { ChatDeps, ChatEnd, ChatRequest } from "./types.ts";
@@ -28,7 +36,7 @@ function getQuestion({ messages }: ChatRequest): string {
 }
 
 function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): RunRecord {
-  const { caller, instructions, thinking } = request;
+  const { caller, instructions, thinking, correlation, response } = request;
   const spec: RunSpec = {
     session: getChatSession(request, runId),
     name: `API ${caller.id}`,
@@ -40,14 +48,35 @@ function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway:
     unsafe: false,
     ...(instructions === undefined ? {} : { instructions }),
     ...(thinking === undefined ? {} : { thinking }),
+    ...(correlation && { correlation }),
+    ...(response && { response }),
   };
-  return { id: runId, eventId: null, kind: "api", status: "queued", spec, warnings: [], attempts: 0, restarts: 0, createdAt, gateway };
+  return {
+    id: runId,
+    eventId: null,
+    kind: "api",
+    status: "queued",
+    spec,
+    warnings: [...(request.warnings ?? [])],
+    attempts: 0,
+    restarts: 0,
+    createdAt,
+    gateway,
+  };
 }
 
-function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unknown): ChatEnd {
+/** What a turn said, as it may leave. */
+interface CleanWords {
+  text: string;
+  reasoning: string;
+}
+
+const NO_WORDS: CleanWords = { text: "", reasoning: "" };
+
+function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason: unknown): ChatEnd {
   if (result.ok) {
     const { calls, finish, usage, citations } = result;
-    return { ok: true, text, calls, finish, usage, citations };
+    return { ok: true, ...words, calls, finish, usage, citations };
   }
   const { code, retryAfterMs, vendor, isRefused } = result;
   const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
@@ -61,25 +90,61 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
   };
 }
 
+/** Passes on what the model says and thinks, as it may leave. */
+function createWords({ say, think }: LiveTurn, allowedHosts: readonly string[] | undefined) {
+  const text = createReplyCleaner(allowedHosts);
+  let reasoning = createReplyCleaner(allowedHosts);
+  /** What is held back of the reasoning goes before the text that follows. */
+  const endReasoning = (): void => {
+    think(reasoning.end());
+    reasoning = createReplyCleaner(allowedHosts);
+  };
+  return {
+    onText(delta: string): void {
+      endReasoning();
+      say(text.push(delta));
+    },
+    onReasoning: (delta: string): void => think(reasoning.push(delta)),
+    end(): void {
+      endReasoning();
+      say(text.end());
+    },
+  };
+}
+
+type Words = ReturnType<typeof createWords>;
+
+const toRunAnswer = ({ finish, reasoning, calls, citations }: Extract<ChatEnd, { ok: true }>): RunAnswer => ({
+  finish,
+  reasoning,
+  calls,
+  citations,
+});
+
 function buildTurnInput(
   { messages, tools, instructions, sampling, stream }: ChatRequest,
   history: ChatHistory,
-  onText: (delta: string) => void,
+  { onText, onReasoning }: Words,
 ) {
   return {
     messages: withToolNames(messages, history.history.turns),
     callerTools: tools ?? [],
     ...(instructions === undefined ? {} : { callerInstructions: instructions }),
     ...(sampling === undefined ? {} : { sampling }),
-    ...(stream ? { onText } : {}),
+    ...(stream ? { onText, onReasoning } : {}),
   };
+}
+
+/** Appends turns to the session of a run, as far as they are kept. */
+function appendTurns(tx: Writes, { spec }: RunRecord, turns: readonly (NewTurn | undefined)[], { config }: ActionContext): void {
+  for (const turn of turns) if (turn) tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
 }
 
 /** The run of an API user's turn: it streams, it is tried once, and it ends with its process. `before` is the session's turn before it. */
 function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void> | undefined, deps: ChatDeps, context: ActionContext) {
   const { store, log } = deps;
-  const { abort, say, runId } = turn;
-  const cleaner = createReplyCleaner(context.config.hooks.allowedLinkHosts);
+  const { abort, runId } = turn;
+  const words = createWords(turn, context.config.hooks.allowedLinkHosts);
   let history: ChatHistory;
   return {
     context,
@@ -98,7 +163,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
     async prepare(run, agent) {
       history = await historyFor(request, run, getHistoryLimits({ agent, context }, run.spec.session), store);
       return {
-        input: buildTurnInput(request, history, (delta) => say(cleaner.push(delta))),
+        input: buildTurnInput(request, history, words),
         tenant: request.caller.tenant,
         question: getQuestion(request),
         history: history.history,
@@ -107,21 +172,17 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       };
     },
     finish(run, result, now) {
-      if (request.stream) say(cleaner.end());
+      if (request.stream) words.end();
       // What leaves is cleaned; the history has it as it was.
       const { reply, warnings } = cleanAnswer(result.ok ? result.spoken : "", context);
-      const end = toChatEnd(result, reply, abort.signal.reason);
+      const reasoning = cleanAnswer(result.ok ? result.reasoning : "", context).reply;
+      const end = toChatEnd(result, { text: reply, reasoning }, abort.signal.reason);
       const after = (): void => turn.finish(end);
       if (!result.ok || !end.ok) return { change: end.ok ? {} : { error: toRunError(end) }, write: () => undefined, after };
       return {
-        change: { reply },
+        change: { reply, ...(request.response && { answer: toRunAnswer(end) }) },
         warnings,
-        write(tx) {
-          const append = (kept: NewTurn): void => tx.add("turn", run.spec.session, turnToKeep(kept, context.config.hooks.retention));
-          history.copied.forEach(append);
-          const kept = turnToAppend(run, history, result, now);
-          if (kept) append(kept);
-        },
+        write: (tx) => appendTurns(tx, run, [...history.copied, turnToAppend(run, history, result, now)], context),
         after,
       };
     },
@@ -131,7 +192,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
       const failure: FailedTurn = { ok: false, code, message, retryable: false, warnings: [] };
       // The caller does not wait until the failure is written.
-      turn.finish(toChatEnd(failure, "", "failed"));
+      turn.finish(toChatEnd(failure, NO_WORDS, "failed"));
       return failure;
     },
   } satisfies RunKind;
@@ -147,5 +208,5 @@ export async function executeTurn(
 ): Promise<void> {
   const kind = createApiRun(request, turn, before, deps, context);
   // A failure that cannot be written either: the caller hears of it all the same.
-  await execute(kind, deps, turn.abort.signal).catch((error: unknown) => turn.finish(toChatEnd(kind.recover(error), "", "failed")));
+  await execute(kind, deps, turn.abort.signal).catch((error: unknown) => turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")));
 }

@@ -1,4 +1,4 @@
-import type { ConversationMessage } from "../agent/types.ts";
+import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
 import type { AnsweredTurn } from "../runs/run-kind.ts";
 import type { TextPart } from "../core/text.ts";
 import type { NewTurn, RunRecord, SessionRef, Store, TurnRecord } from "../store/types.ts";
@@ -18,12 +18,19 @@ export interface ChatHistory {
   store: "turn" | "nothing" | readonly unknown[];
 }
 
-/** The words of the user's last message, as the run's record and the session keep them. Images are only named. */
+function renderPart(part: ConversationPart): string {
+  if (part.type === "text") return part.text;
+  return part.type === "image" ? `[image ${part.mediaType}]` : `[file ${part.filename}]`;
+}
+
+/** The user's last message, as the run's record and the session keep it: its words, then its files. Images are only named. */
 export function buildInput(messages: readonly ConversationMessage[]): TextPart[] {
   const last = messages.findLast((message) => message.role === "user");
   if (last?.role !== "user") return [];
-  const text = last.parts.map((part) => (part.type === "text" ? part.text : `[image ${part.mediaType}]`)).join("\n");
-  return [{ text, outside: false }];
+  const files = last.parts.flatMap((part) =>
+    part.type === "document" ? [{ text: `${part.filename}:\n${part.text}`, outside: true }] : [],
+  );
+  return [{ text: last.parts.map(renderPart).join("\n"), outside: false }, ...files];
 }
 
 interface Part {
@@ -41,6 +48,8 @@ const getCallIds = (messages: readonly unknown[], type: string): unknown[] =>
 /** A message as a session keeps it: the form that the runtime reads, images only named. */
 function messageToKeep(message: ConversationMessage): unknown {
   switch (message.role) {
+    case "steps":
+      return message.messages;
     case "user":
       return { role: "user", content: buildInput([message])[0]?.text ?? "" };
     case "assistant": {
@@ -70,7 +79,7 @@ function answeredCalls(messages: readonly ConversationMessage[], last: TurnRecor
 const asNew = ({ seq: _seq, ...turn }: TurnRecord): NewTurn => turn;
 
 const keepAll = (messages: readonly ConversationMessage[]): ChatHistory["store"] =>
-  messages.length === 1 && messages[0]?.role === "user" ? "turn" : messages.map(messageToKeep);
+  messages.length === 1 && messages[0]?.role === "user" ? "turn" : messages.flatMap(messageToKeep);
 
 /** A branch begins with the turns that it takes over, and with the checkpoint of those before them. */
 function buildBranch({ checkpoint, turns }: SessionHistory): NewTurn[] {
@@ -88,7 +97,7 @@ export async function historyFor(request: ChatRequest, run: RunRecord, limits: H
   if (wanted.kind === "new") return { ...none, store: keepAll(messages) };
   if (request.callerKeepsHistory) {
     const answered = answeredCalls(messages, await getLastTurn(store, session));
-    return { ...none, store: answered ? answered.map(messageToKeep) : "nothing" };
+    return { ...none, store: answered ? answered.flatMap(messageToKeep) : "nothing" };
   }
   if (wanted.kind === "named")
     return { session, history: await readHistory(store, session, limits), isWhole: true, copied: [], store: keepAll(messages) };

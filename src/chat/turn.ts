@@ -7,6 +7,7 @@ export interface LiveTurn extends ChatTurn {
   readonly abort: AbortController;
   /** Called by the executor. */
   say(delta: string): void;
+  think(delta: string): void;
   ask(approval: ApprovalRecord): void;
   finish(end: ChatEnd): void;
   /** Resolves once all is written that the turn ends with. */
@@ -33,6 +34,31 @@ export function getChatSession({ agent, caller, session }: ChatRequest, runId: s
   return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
 }
 
+/** What was said and thought so far, in its pieces: a listener that comes late gets them as well. */
+class Pieces {
+  readonly #pieces: { isReasoning: boolean; delta: string }[] = [];
+
+  get isEmpty(): boolean {
+    return this.#pieces.length === 0;
+  }
+
+  add(isReasoning: boolean, delta: string, listeners: Iterable<ChatListener>): void {
+    if (delta === "") return;
+    const piece = { isReasoning, delta };
+    this.#pieces.push(piece);
+    for (const listener of listeners) this.#passOn(piece, listener);
+  }
+
+  replay(listener: ChatListener): void {
+    for (const piece of this.#pieces) this.#passOn(piece, listener);
+  }
+
+  #passOn({ isReasoning, delta }: { isReasoning: boolean; delta: string }, listener: ChatListener): void {
+    if (isReasoning) listener.onReasoning?.(delta);
+    else listener.onText(delta);
+  }
+}
+
 /** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
 export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
@@ -41,8 +67,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
-  /** The text so far, in its pieces: a listener that comes late gets them as well. */
-  const deltas: string[] = [];
+  const pieces = new Pieces();
   const asked: ApprovalRecord[] = [];
   const turn: LiveTurn & { end: ChatEnd | undefined } = {
     runId,
@@ -52,7 +77,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     end: undefined,
     done: Promise.resolve(),
     listen(listener) {
-      for (const delta of deltas) listener.onText(delta);
+      pieces.replay(listener);
       for (const approval of asked) listener.onApproval?.(approval);
       if (turn.end) {
         listener.onEnd(turn.end);
@@ -64,11 +89,8 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
         if (listeners.size === 0 && !turn.end && oneShot) abort.abort("hangup");
       };
     },
-    say(delta) {
-      if (delta === "") return;
-      deltas.push(delta);
-      for (const listener of listeners) listener.onText(delta);
-    },
+    say: (delta) => pieces.add(false, delta, listeners),
+    think: (delta) => pieces.add(true, delta, listeners),
     ask(approval) {
       asked.push(approval);
       for (const listener of listeners) listener.onApproval?.(approval);
@@ -76,7 +98,10 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     finish(end) {
       if (turn.end) return;
       // Whoever joined a turn that does not stream hears its text all the same.
-      if (end.ok && deltas.length === 0 && end.text !== "") turn.say(end.text);
+      if (end.ok && pieces.isEmpty) {
+        turn.think(end.reasoning);
+        turn.say(end.text);
+      }
       turn.end = end;
       for (const listener of listeners) listener.onEnd(end);
       listeners.clear();

@@ -31,6 +31,12 @@ export interface ChatRequest {
   tools?: readonly CallerTool[];
   sampling?: Sampling;
   thinking?: Thinking;
+  /** The ids that a front end gave its chat and message, by the headers' names. They name no session. */
+  correlation?: Readonly<Record<string, string>> | undefined;
+  /** The fields of a request for a response that the response repeats. Set if the response can be read again. */
+  response?: Readonly<Record<string, unknown>>;
+  /** For the run's record. */
+  warnings?: readonly string[];
   /** Somebody watches the text as it comes. */
   stream: boolean;
   /** Whoever watches may decide about calls of tools. Default: no; such calls are not made. */
@@ -41,6 +47,8 @@ export type ChatEnd =
   | {
       ok: true;
       text: string;
+      /** What the model thought; empty if its provider does not show it. */
+      reasoning: string;
       calls: readonly ToolCall[];
       finish: string;
       /** As the provider counted it; empty if it did not. */
@@ -51,6 +59,8 @@ export type ChatEnd =
 
 export interface ChatListener {
   onText(delta: string): void;
+  /** A piece of the model's reasoning. */
+  onReasoning?(delta: string): void;
   /** A call of a tool waits for a decision. */
   onApproval?(approval: ApprovalRecord): void;
   onEnd(end: ChatEnd): void;

@@ -16,9 +16,10 @@ it("the page's config takes its key, and every curl on it is answered", async ()
   const approvers = platform.apiKeys.map(({ id }) => `api:${id}`);
   const world = await platformWorld({ platform: { apiKeys: platform.apiKeys }, agents: agents.list, config: { tools: { approvers } } });
   const curls = blocksOf("sh").filter((text) => text.startsWith("curl") && !text.includes("$APPROVAL_ID"));
+  let responseId = "";
   try {
     for (const text of curls) {
-      const path = /7420(\/[^\s"]+)/.exec(text)?.[1] ?? "";
+      const path = (/7420(\/[^\s"]+)/.exec(text)?.[1] ?? "").replace("$RESPONSE_ID", responseId);
       const headers = Object.fromEntries([...text.matchAll(/-H "([\w-]+): ([^"]*)"/g)].map(([, name, value]) => [name, value])) as Record<
         string,
         string
@@ -28,6 +29,7 @@ it("the page's config takes its key, and every curl on it is answered", async ()
       const init = body === undefined ? {} : { method: "POST", body };
       const response = await world.ask(path, { ...init, headers: { ...headers, authorization: `Bearer ${KEY}-page` } });
       expect([path, response.status, response.headers.get("x-request-id")]).toEqual([path, 200, expect.any(String)]);
+      if (path === "/v1/responses") responseId = ((await response.json()) as { id: string }).id;
     }
     expect(curls.length).toBeGreaterThan(3);
     expect(world.model.asked).toHaveLength(3);

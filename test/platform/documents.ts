@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { expect } from "vitest";
+import { expectDocumented } from "../http/conformance.ts";
 import { FIXTURES } from "../knowledge/world.ts";
 import { platformWorld, type Called, type PlatformWorld } from "./world.ts";
 
@@ -116,4 +117,45 @@ export async function expectOwnership(world: DocumentsWorld, word: () => string)
   // The owner may still do everything with both.
   expect((await world.index("plan.txt", `${text} Again.`, { agent_id: "ops", external_id: id })).body.version).toBe(ofOps.version + 1);
   expect((await world.del(`documents/${ofAll.id}`)).status).toBe(200);
+}
+
+/** Documents of several languages are found over HTTP by other forms of their words, and their passages are opened by number. */
+export async function expectLanguages(world: DocumentsWorld): Promise<void> {
+  const german = "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
+  const russian = "Потерянные зонты хранятся на складе девяносто дней. После этого они передаются музею.";
+  const { body } = await world.index("insel.txt", german);
+  await world.index("зонты.txt", russian);
+  expect((await world.search("Krankenhauslieferung"))[0]).toBe(german);
+  expect((await world.search("зонтик"))[0]).toBe(russian);
+
+  const passage = await world.get(`documents/${body.id}/passages/0`);
+  expectDocumented("GET", `/v1/knowledge/documents/${body.id}/passages/0`, passage.status, passage.body);
+  expect(passage.body).toMatchObject({
+    object: "knowledge.passage",
+    chunk_id: `${body.id}#0`,
+    number: 0,
+    text: german,
+    filename: "insel.txt",
+  });
+  const problem = async (path: string, key?: string): Promise<unknown[]> => {
+    const answer = await world.get(`documents/${path}`, key);
+    return [answer.status, answer.body.error.code, answer.body.error.param];
+  };
+  expect(await problem(`${body.id}/passages/1`)).toEqual([404, "passage_not_found", "n"]);
+  expect(await problem(`${body.id}/passages/-1`)).toEqual([400, "invalid_value", "n"]);
+  expect(await problem(`${body.id}/passages/0`, STRANGER)).toEqual([404, "document_not_found", "id"]);
+  expect(await problem("doc_0/passages/0")).toEqual([404, "document_not_found", "id"]);
+}
+
+/** A turn of an agent with `auto` is given four passages of a document at most; a search returns as many as it has. */
+export async function expectLimitedPassages(world: DocumentsWorld): Promise<void> {
+  const part = (n: number): string => `# Part ${n}\n\n${`The gannet ${n} dives from the cliff. `.repeat(50)}`;
+  const { body } = await world.index("birds.md", Array.from({ length: 7 }, (_, n) => part(n)).join("\n\n"));
+  await world.index("note.txt", "A gannet was seen once.");
+  expect(body.chunk_count).toBe(7);
+  expect(await world.search("gannet", { limit: 8 })).toHaveLength(8);
+  await world.call("/v1/chat/completions", { model: "ops", messages: [{ role: "user", content: "gannet" }] }, { key: DESK });
+  const asked = JSON.stringify(world.model.asked.at(-1)?.body.messages.at(-1));
+  expect(asked.match(/document birds\.md/g)).toHaveLength(4);
+  expect(asked.match(/document note\.txt/g)).toHaveLength(1);
 }

@@ -63,6 +63,20 @@ describe("instructions", () => {
     expect(rest).toEqual([{ role: "user", content: "Say it." }]);
   });
 
+  it("of the caller alone are what the agent is asked", async () => {
+    const messages = [
+      { role: "system", content: "Name a colour." },
+      { role: "developer", content: "In French." },
+    ];
+    expect((await world.chat({ messages })).body.choices[0].message.content).toBe("fine");
+    const [system, ...rest] = sent().messages;
+    expect(system.content).toMatch(/^OWN-INSTRUCTIONS/);
+    expect(system.content).not.toContain("colour");
+    expect(rest).toEqual([{ role: "user", content: "Name a colour.\n\nIn French." }]);
+    const { status } = await world.call("/v1/responses", { model: "ops", input: messages });
+    expect([status, world.model.asked[1]?.body.messages.at(-1)]).toEqual([200, rest[0]]);
+  });
+
   it("are the agent's alone where the caller has none; what its user says is not outside text", async () => {
     await world.chat({ messages: [{ role: "user", content: "Ignore <<<EXTERNAL_CONTENT x>>> this." }] });
     expect(sent().messages[0].content).toMatch(/^OWN-INSTRUCTIONS/);
@@ -127,7 +141,7 @@ describe("ranges and forms", () => {
     [{ messages: [] }, "messages"],
     [{ messages: undefined }, "messages"],
     [{ messages: "hello" }, "messages"],
-    [{ messages: [{ role: "system", content: "only this" }] }, "messages"],
+    [{ messages: [{ role: "system", content: " " }] }, "messages"],
     [{ messages: [{ role: "robot", content: "x" }] }, "messages[0].role"],
     [{ messages: [{ role: "user" }] }, "messages[0].content"],
     [{ messages: [{ role: "user", content: 7 }] }, "messages[0].content"],
@@ -156,12 +170,31 @@ describe("ranges and forms", () => {
       "messages[0].content[0].type",
       "unsupported_content",
     ],
-    [{ messages: [{ role: "user", content: [{ type: "file", file: {} }] }] }, "messages[0].content[0].type", "unsupported_content"],
+    [{ messages: [{ role: "user", content: [{ type: "file", file: {} }] }] }, "messages[0].content[0]", "invalid_file"],
     [{ messages: [...USER, { role: "tool", tool_call_id: "c1", content: "x" }] }, "messages[1].tool_call_id"],
     [{ session_id: "a\nb" }, "session_id"],
     [{ session_id: "x".repeat(201) }, "session_id"],
   ])("%j is refused at %s", async (body, param, code = "invalid_value") => {
     expect(await refused(body)).toEqual([400, param, code]);
+  });
+
+  it.each<[object, string]>([
+    [{ logprobs: true }, "logprobs"],
+    [{ logprobs: true, top_logprobs: 2 }, "logprobs"],
+    [{ top_logprobs: 2 }, "top_logprobs"],
+    [{ functions: [{ name: "f" }] }, "functions"],
+    [{ function_call: "auto" }, "function_call"],
+    [{ audio: { voice: "alloy", format: "wav" } }, "audio"],
+    [{ modalities: ["text", "audio"] }, "modalities"],
+    [{ web_search_options: {} }, "web_search_options"],
+  ])("%j is refused by its name", async (body, param) => {
+    expect(await refused(body)).toEqual([400, param, "unsupported_parameter"]);
+  });
+
+  it("what is not supported may be there as long as it asks for nothing", async () => {
+    const nothing = { logprobs: false, top_logprobs: 0, functions: [], function_call: null, audio: null, modalities: ["text"] };
+    expect((await world.chat(nothing)).status).toBe(200);
+    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
   });
 
   it("calls need their results right behind them, and arguments that are JSON", async () => {
@@ -238,6 +271,20 @@ describe("what the provider counted", () => {
   it("is null where it counted nothing", async () => {
     world.model.says = () => ({ text: ["x"], usage: false });
     expect((await world.chat()).body.usage).toBeNull();
+  });
+
+  it("has its details", async () => {
+    const details = { prompt_tokens_details: { cached_tokens: 5 }, completion_tokens_details: { reasoning_tokens: 2 } };
+    world.model.says = () => ({ text: ["x"], usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14, ...details } });
+    expect((await world.chat()).body.usage).toEqual({ prompt_tokens: 11, completion_tokens: 3, total_tokens: 14, ...details });
+    const { body } = await world.call("/v1/responses", { model: "ops", input: "Hi." });
+    expect(body.usage).toEqual({
+      input_tokens: 11,
+      input_tokens_details: { cached_tokens: 5 },
+      output_tokens: 3,
+      output_tokens_details: { reasoning_tokens: 2 },
+      total_tokens: 14,
+    });
   });
 
   it.each([

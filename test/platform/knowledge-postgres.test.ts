@@ -2,7 +2,18 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
-import { DESK, documentsWorld, expectOwnership, formOf, READER, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
+import {
+  DESK,
+  documentsWorld,
+  expectLanguages,
+  expectLimitedPassages,
+  expectOwnership,
+  formOf,
+  READER,
+  SALES,
+  STRANGER,
+  type DocumentsWorld,
+} from "./documents.ts";
 
 let schema: Schema;
 let world: DocumentsWorld;
@@ -88,6 +99,10 @@ describePostgres("documents in PostgreSQL, over HTTP", () => {
     let words = 0;
     return expectOwnership(world, () => `capybara${++words}`);
   });
+
+  it("are found in the forms of their own language", () => expectLanguages(world));
+
+  it("do not fill a turn with passages of one document", () => expectLimitedPassages(world));
 
   it("go with all that hangs on them", async () => {
     const { body } = await world.index("gone.txt", "The quokka leaves.\n\n".repeat(400));

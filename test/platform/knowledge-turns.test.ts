@@ -7,7 +7,7 @@ import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { userFolder } from "../plugin/support.ts";
-import { DESK, documentsWorld, type DocumentsWorld } from "./documents.ts";
+import { DESK, documentsWorld, expectLimitedPassages, type DocumentsWorld } from "./documents.ts";
 
 /** A channel whose messages come by HTTP and whose replies go into a file. */
 const ROOM = `
@@ -86,6 +86,8 @@ describe("an agent's documents in turns that no API key begins", () => {
     world.model.asked.length = 0;
     world.model.says = () => ({ text: ["Within 30 days [1]."] });
   });
+
+  it("a turn is not filled with passages of one document", () => expectLimitedPassages(world));
 
   it("a hook run is given passages of the operator's documents for this agent, and of no other's", async () => {
     expect(await run({ agentId: "ops" })).toMatchObject({ status: "succeeded", reply: "Within 30 days [1].", warnings: [] });

@@ -110,7 +110,7 @@ const toolNames = () => (model.asked[0]?.body.tools ?? []).map((tool: { function
 describe("passages", () => {
   it("of an agent with `auto` stand before the question, as outside text, and are cited", async () => {
     const { end } = await ask("ops", "May I return it?");
-    expect(asked).toEqual([{ tenant: "acme", agentId: "ops", text: "May I return it?", limit: 8 }]);
+    expect(asked).toEqual([{ tenant: "acme", agentId: "ops", text: "May I return it?", limit: 8, perDocument: 4 }]);
     const said = JSON.stringify(model.asked[0]?.body.messages.at(-1).content);
     expect(said).toMatch(
       /\[1\][^<]*<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^<]*terms\.pdf, page 3[^<]*Returns within 30 days[^]*<<<END_EXTERNAL_CONTENT \1>>>[^]*May I return it\?/,

@@ -84,6 +84,7 @@ describe("the published document", () => {
     expect(own.map(([path, methods]) => `${Object.keys(methods).join()} ${path}`)).toEqual([
       "post /v1/chat/completions",
       "post /v1/responses",
+      "get /v1/responses/{id}",
       "get /v1/models",
       "get /v1/models/{id}",
       "get /v1/agents",
@@ -92,6 +93,7 @@ describe("the published document", () => {
       "post /v1/knowledge/upload",
       "get /v1/knowledge/documents",
       "get,delete /v1/knowledge/documents/{id}",
+      "get /v1/knowledge/documents/{id}/passages/{n}",
       "post /v1/knowledge/documents/{id}/reindex",
       "post /v1/knowledge/search",
       "get /v1/knowledge/formats",

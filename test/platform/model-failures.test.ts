@@ -76,7 +76,7 @@ describe.each([
         const { status, text } = await ask(request, { stream, ...usage });
         expect([status, textOf(text, stream)]).toEqual([200, "fine"]);
         // What the provider counted for the one answer.
-        expect(text).toMatch(/"(?:prompt|input)_tokens":11,"(?:completion|output)_tokens":3,"total_tokens":14/);
+        expect(text).toMatch(/"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/);
       }
       expect(local!.asked).toHaveLength(12);
       expect(waits).toHaveLength(6);

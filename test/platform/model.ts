@@ -14,6 +14,8 @@ export interface Asked {
 export interface Says {
   /** Pieces of text; in a stream each is an event of its own. */
   text?: readonly string[];
+  /** Pieces of what it thought, before the text. */
+  reasoning?: readonly string[];
   calls?: readonly { id: string; name: string; arguments: string }[];
   finish?: string;
   /** What it counts; false: nothing. */
@@ -41,7 +43,12 @@ const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
 async function answerWhole(response: ServerResponse, says: Says, model: string): Promise<void> {
   await says.wait?.(0);
   const calls = says.calls?.map(({ id, name, arguments: text }) => ({ id, type: "function", function: { name, arguments: text } }));
-  const message = { role: "assistant", content: says.text?.join("") ?? null, ...(calls ? { tool_calls: calls } : {}) };
+  const message = {
+    role: "assistant",
+    content: says.text?.join("") ?? null,
+    ...(says.reasoning && { reasoning_content: says.reasoning.join("") }),
+    ...(calls ? { tool_calls: calls } : {}),
+  };
   const finish = says.finish ?? (calls ? "tool_calls" : "stop");
   if (says.cut) return void response.destroy();
   response.setHeader("content-type", "application/json");
@@ -72,6 +79,7 @@ async function answerStreamed(response: ServerResponse, says: Says, model: strin
     };
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   };
+  for (const reasoning of says.reasoning ?? []) send({ reasoning_content: reasoning });
   for (const [piece, text] of (says.text ?? []).entries()) {
     await says.wait?.(piece);
     if (response.destroyed) return;

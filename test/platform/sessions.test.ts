@@ -24,22 +24,37 @@ describe("the id", () => {
       [{ "x-session-id": "s1" }, { session_id: "s2" }],
       [{}, { session_id: "s2", conversation_id: "s3" }],
       [{}, { conversation_id: "s3", metadata: { session_id: "s4", conversation_id: "s5" } }],
-      [{ "x-conversation-id": "s6" }, { metadata: { session_id: "s4", conversation_id: "s5" } }],
-      [{ "x-conversation-id": "s6" }, { metadata: { conversation_id: "s5" } }],
-      [{ "x-conversation-id": "s6", "x-openwebui-chat-id": "s7" }, { user: "account" }],
-      [{ "x-openwebui-chat-id": "s7" }, { user: "account" }],
-      [{}, { session_id: 8 }],
+      [{ "x-conversation-id": "x" }, { metadata: { session_id: "s4", conversation_id: "s5" } }],
+      [{ "x-openwebui-chat-id": "x" }, { metadata: { conversation_id: "s5" } }],
+      [{}, { session_id: 6 }],
     ];
     for (const [index, [headers, more]] of all.entries()) {
       const { headers: answered } = await say("hi", headers, more);
-      expect(answered.get("x-session-id")).toBe(index === 7 ? "8" : `s${index + 1}`);
+      expect(answered.get("x-session-id")).toBe(index === 5 ? "6" : `s${index + 1}`);
     }
-    expect(await sessionKeys()).toEqual(
-      [1, 2, 3, 4, 5, 6, 7]
-        .map((n) => `api:web:ops:s${n}`)
-        .concat("api:web:ops:8")
-        .toSorted(),
-    );
+    expect(await sessionKeys()).toEqual(["6", "s1", "s2", "s3", "s4", "s5"].map((id) => `api:web:ops:${id}`));
+  });
+
+  it.each<[string, object, string]>([
+    ["conversation_id", { conversation_id: "s" }, "session_id"],
+    ["metadata.conversation_id", { metadata: { conversation_id: "s" } }, "metadata.session_id"],
+  ])("in %s is deprecated: the answer and the run say so", async (field, more, instead) => {
+    const { headers } = await say("hi", {}, more);
+    expect([headers.get("x-session-id"), headers.get("deprecation")]).toEqual(["s", "true"]);
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.warnings).toEqual([`the field ${field} names the session and is deprecated: send ${instead}`]);
+    expect((await say("hi", { "x-session-id": "s" })).headers.get("deprecation")).toBeNull();
+  });
+
+  it("is none of the ids that front ends add to all of their requests: these are in the run's record", async () => {
+    const ids = { "x-openwebui-chat-id": "chat-1", "x-openwebui-message-id": "msg-1", "x-conversation-id": "conv-1" };
+    const { headers } = await say("one", { ...ids, "x-openwebui-user-email": "ann@example.com" }, { user: "account" });
+    expect(headers.get("x-session-id")).toBeNull();
+    await say("two", ids);
+    expect(told(1)).toEqual([["user", "two"]]);
+    expect(await sessionKeys()).toEqual([]);
+    const [, run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect((await world.admin(`/admin/v1/runs/${run.id}`)).body.run.correlation).toEqual(ids);
   });
 
   it("is `user` only where the key says so", async () => {

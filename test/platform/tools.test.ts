@@ -91,13 +91,6 @@ describe("tools of the agent", () => {
     const text = events.map((event) => event.choices?.[0]?.delta.content ?? "").join("");
     expect(text).toBe("Let me see.\n\nTake one.");
   });
-
-  it("and the caller's, called together: the caller gets its own", async () => {
-    world.model.says = () => ({ calls: [weather, CALL] });
-    const { body } = await world.chat({ tools: [CLOCK] });
-    expect(body.choices[0].message.tool_calls).toEqual([ON_WIRE]);
-    expect(world.model.asked).toHaveLength(1);
-  });
 });
 
 describe("in a session", () => {

@@ -3,7 +3,17 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { DESK, documentsWorld, expectOwnership, formOf, READER, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
+import {
+  DESK,
+  documentsWorld,
+  expectLanguages,
+  expectOwnership,
+  formOf,
+  READER,
+  SALES,
+  STRANGER,
+  type DocumentsWorld,
+} from "./documents.ts";
 import { KEY } from "./world.ts";
 
 let world: DocumentsWorld;
@@ -208,6 +218,8 @@ describe("documents", () => {
     expect([(await world.del(`documents/${body.id}`)).status, (await world.get(`documents/${body.id}`)).status]).toEqual([404, 404]);
     expect(existsSync(join(world.dir, ".rouse/knowledge", body.sha256))).toBe(false);
   });
+
+  it("are found in the forms of their own language", () => expectLanguages(world));
 
   it("name what can be read", async () => {
     const { body } = await world.get("formats", READER);

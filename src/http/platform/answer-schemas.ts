@@ -47,6 +47,7 @@ export const chatAnswer = z.strictObject({
           role: z.literal("assistant"),
           content: text.nullable(),
           refusal: z.null(),
+          reasoning_content: text.optional().describe("What the model thought, if its provider shows it."),
           tool_calls: z.array(toolCall).optional().describe("Calls of the caller's own tools."),
           annotations: z.array(annotation).optional(),
         }),
@@ -56,21 +57,29 @@ export const chatAnswer = z.strictObject({
     )
     .length(1),
   usage: z
-    .strictObject({ prompt_tokens: count, completion_tokens: count, total_tokens: count })
+    .strictObject({
+      prompt_tokens: count,
+      completion_tokens: count,
+      total_tokens: count,
+      prompt_tokens_details: z.strictObject({ cached_tokens: count }).optional(),
+      completion_tokens_details: z.strictObject({ reasoning_tokens: count }).optional(),
+    })
     .nullable()
     .describe("As the provider counted it; null if the provider reported no count."),
   citations,
 });
 
 const status = z.enum(["in_progress", "completed", "incomplete"]);
+const responseStatus = z.enum(["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]);
 
 export const responseAnswer = z.strictObject({
   id: text,
   object: z.literal("response"),
   created_at: z.int(),
-  status,
-  error: z.null(),
+  status: responseStatus,
+  error: z.strictObject({ code: text, message: text }).nullable(),
   incomplete_details: z.strictObject({ reason: text }).nullable(),
+  conversation: z.strictObject({ id: text }).nullable(),
   instructions: text.nullable(),
   max_output_tokens: z.int().nullable(),
   model: text,
@@ -92,6 +101,11 @@ export const responseAnswer = z.strictObject({
           }),
         ),
       }),
+      z.strictObject({
+        type: z.literal("reasoning"),
+        id: text,
+        summary: z.array(z.strictObject({ type: z.literal("summary_text"), text })),
+      }),
       z.strictObject({ type: z.literal("function_call"), id: text, call_id: text, name: text, arguments: text, status }),
     ]),
   ),
@@ -103,7 +117,15 @@ export const responseAnswer = z.strictObject({
   tool_choice: z.union([text, z.looseObject({ type: text })]),
   tools: z.array(z.looseObject({ type: text })),
   top_p: z.number().nullable(),
-  usage: z.strictObject({ input_tokens: count, output_tokens: count, total_tokens: count }).nullable(),
+  usage: z
+    .strictObject({
+      input_tokens: count,
+      input_tokens_details: z.strictObject({ cached_tokens: count }),
+      output_tokens: count,
+      output_tokens_details: z.strictObject({ reasoning_tokens: count }),
+      total_tokens: count,
+    })
+    .nullable(),
   metadata: z.record(text, z.unknown()),
   citations,
 });

@@ -6,6 +6,7 @@ import { createIdempotentTurns } from "./idempotent-turns.ts";
 import type { Scope } from "../../chat/api-keys.ts";
 import { getCaller } from "../request.ts";
 import { createUploads } from "./knowledge-upload.ts";
+import { withCors } from "./cors.ts";
 import { ProblemError, toProblem, problemResponse, type ApiProblem } from "./problems.ts";
 import { ROUTES } from "./routes.ts";
 import type { PlatformDeps, PlatformEnv, PlatformParts, ApiRoutes } from "./types.ts";
@@ -84,8 +85,9 @@ export function createPlatform(deps: PlatformDeps): Platform {
     const message = "something failed inside the gateway; its log has the request id";
     return problemResponse(toProblem({ code: "internal", message }), requestId);
   });
-  const { firstAnswers } = deps;
-  if (!firstAnswers) return { fetch: (request, env) => app.fetch(request, env) };
+  const { firstAnswers, snapshot } = deps;
   const refuse = (error: unknown): Response => problemResponse(toProblem(error as RouseError), newId("req"));
-  return { fetch: (request, env) => firstAnswers.before((async () => app.fetch(request, env))()).catch(refuse) };
+  const answer = (request: Request, env: object): Response | Promise<Response> =>
+    firstAnswers ? firstAnswers.before((async () => app.fetch(request, env))()).catch(refuse) : app.fetch(request, env);
+  return { fetch: (request, env) => withCors(request, snapshot().config.platform.cors, () => answer(request, env)) };
 }

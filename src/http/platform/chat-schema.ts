@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isEmpty, isFalse, unsupported } from "./unsupported.ts";
 
 const text = z.string();
 const textPart = z.object({ type: z.literal("text"), text });
@@ -9,8 +10,14 @@ const imagePart = z.object({
     detail: text.nullish(),
   }),
 });
+export const fileFields = {
+  file_data: text.nullish().describe("`data:application/pdf;base64,…`, of any format that documents may have."),
+  filename: text.max(300).nullish(),
+  file_id: text.nullish().describe("The id of an uploaded document."),
+};
+const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
-const userContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, imagePart])).min(1)]);
+const userContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1)]);
 const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart])).min(1)]);
 const assistantContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, refusalPart]))]);
 
@@ -52,14 +59,30 @@ export const commonFields = {
   top_p: z.number().min(0).max(1).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   user: text.nullish().describe("Names the session where the key has `userAsSession`."),
-  metadata: jsonObject.nullish().describe("`session_id` or `conversation_id` in it names the session."),
+  metadata: jsonObject.nullish().describe("`session_id` in it names the session."),
   session_id: sessionName.nullish().describe("Names the session: with one user message alone, the server keeps the history."),
-  conversation_id: sessionName.nullish(),
+  conversation_id: sessionName.nullish().meta({ deprecated: true }).describe("Use `session_id`."),
+};
+
+const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((modality) => modality === "text");
+const NO_LOGPROBS = "leave it out; answers have no probabilities of tokens";
+const USE_TOOLS = "send `tools` and `tool_choice`";
+
+/** Fields of the official API that are refused by their names, so that no caller waits for what never comes. */
+const unsupportedFields = {
+  logprobs: unsupported(NO_LOGPROBS, isFalse),
+  top_logprobs: unsupported(NO_LOGPROBS, (value) => value === 0),
+  functions: unsupported(USE_TOOLS, isEmpty),
+  function_call: unsupported(USE_TOOLS),
+  audio: unsupported("leave it out; answers are text"),
+  modalities: unsupported('leave it out, or send ["text"]', isTextOnly),
+  web_search_options: unsupported("leave it out; give the agent a tool that searches"),
 };
 
 /** The body of a chat request. Fields that are not here are ignored; null is as good as none. */
 export const chatBody = z.object({
   ...commonFields,
+  ...unsupportedFields,
   messages: z.array(chatMessage).min(1, "send at least one message"),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),

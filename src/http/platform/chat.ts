@@ -1,12 +1,15 @@
 import type { CallerTool, Sampling } from "../../agent/types.ts";
 import type { ChatRequest, ChatSession, ChatTurn } from "../../chat/types.ts";
+import { restoreServerSteps } from "../../chat/server-steps.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import { type ChatBody, chatBody } from "./chat-schema.ts";
+import { createFileReader } from "./files.ts";
 import { type Conversation, imageLimits, readMessages } from "./messages.ts";
 import type { Citation } from "../../runs/knowledge.ts";
 import { cutText } from "../../core/text.ts";
 import type { Context } from "hono";
-import { answerTurn, getSessionName } from "./turn.ts";
+import { getCorrelation, getSessionName, toSessionWarnings } from "./session-name.ts";
+import { answerTurn } from "./turn.ts";
 import { findAgent } from "./models.ts";
 import { readCheckedBody } from "./read.ts";
 import { dataLine, failureLine, type StreamFormat, type SuccessfulEnd } from "./stream.ts";
@@ -70,12 +73,11 @@ export function sessionFor(name: string | undefined): ChatSession {
   return name === undefined ? { kind: "none" } : { kind: "named", id: name };
 }
 
+/** What a request has beside its body and its conversation. */
+export type ChatRequestBase = Pick<ChatRequest, "agent" | "caller" | "session" | "correlation" | "warnings">;
+
 /** The turn that a chat request asks for. */
-export function chatRequest(
-  body: ChatBody,
-  { instructions, messages, hasHistory }: Conversation,
-  base: Pick<ChatRequest, "agent" | "caller" | "session">,
-): ChatRequest {
+export function chatRequest(body: ChatBody, { instructions, messages, hasHistory }: Conversation, base: ChatRequestBase): ChatRequest {
   const thinking = toThinking(body.reasoning_effort);
   return {
     ...base,
@@ -114,11 +116,17 @@ function toAnnotations(passages: readonly Citation[]) {
 }
 
 /** As the provider counted it; null if it did not. */
-function toUsage({ inputTokens, outputTokens, totalTokens }: SuccessfulEnd["usage"]) {
+function toUsage({ inputTokens, outputTokens, totalTokens, cachedInputTokens, reasoningTokens }: SuccessfulEnd["usage"]) {
   if (inputTokens === undefined && outputTokens === undefined) return null;
   const prompt = inputTokens ?? 0;
   const completion = outputTokens ?? 0;
-  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: totalTokens ?? prompt + completion };
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: totalTokens ?? prompt + completion,
+    ...(cachedInputTokens === undefined ? {} : { prompt_tokens_details: { cached_tokens: cachedInputTokens } }),
+    ...(reasoningTokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
+  };
 }
 
 function toFinishReason({ finish, calls }: SuccessfulEnd): "stop" | "length" | "content_filter" | "tool_calls" {
@@ -159,6 +167,7 @@ export function chatCompletion(named: NamedTurn, end: SuccessfulEnd) {
           role: "assistant" as const,
           content: end.text === "" && calls.length > 0 ? null : end.text,
           refusal: null,
+          ...(end.reasoning === "" ? {} : { reasoning_content: end.reasoning }),
           ...(calls.length > 0 ? { tool_calls: calls } : {}),
           ...(cited ? { annotations: toAnnotations(end.citations) } : {}),
         },
@@ -188,6 +197,7 @@ export function chunkMaker(named: NamedTurn, includeUsage: boolean) {
   return {
     first: () => choice({ role: "assistant", content: "" }),
     text: (delta: string) => choice({ content: delta }),
+    reasoning: (delta: string) => choice({ reasoning_content: delta }),
     /** All that follows the text. */
     last(end: SuccessfulEnd): object[] {
       const calls = toToolCalls(end).map((call, index) => choice({ tool_calls: [{ index, ...call }] }));
@@ -207,6 +217,7 @@ function createFormat(turn: ChatTurn, model: string, body: ChatBody): StreamForm
   return {
     begin: () => dataLine(make.first()),
     text: (delta) => dataLine(make.text(delta)),
+    reasoning: (delta) => dataLine(make.reasoning(delta)),
     end: (end) => `${make.last(end).map(dataLine).join("")}data: [DONE]\n\n`,
     failed: failureLine,
   };
@@ -220,9 +231,16 @@ export async function chatCompletions(c: Context<PlatformEnv>, deps: PlatformPar
   const agent = findAgent(body.model, key, snapshot);
   const session = getSessionName(c, body, key);
   const images = imageLimits(snapshot, deps.fetch, c.req.raw.signal);
-  const conversation = await readMessages(body.messages, { images, field: "messages", continues: false });
+  const conversation = await readMessages(body.messages, {
+    images,
+    readFile: createFileReader(c, deps),
+    field: "messages",
+    continues: false,
+  });
   const caller = { id: key.id, tenant: key.tenant };
-  const request = chatRequest(body, conversation, { agent, caller, session: sessionFor(session) });
+  const base = { agent, caller, session: sessionFor(session?.id), correlation: getCorrelation(c), warnings: toSessionWarnings(session) };
+  const messages = await restoreServerSteps(conversation.messages, deps.earlierRuns, { keyId: key.id, agentId: agent.id });
+  const request = chatRequest(body, { ...conversation, messages }, base);
   return answerTurn(
     c,
     {
@@ -230,6 +248,7 @@ export async function chatCompletions(c: Context<PlatformEnv>, deps: PlatformPar
       bytes,
       session,
       route: "chat",
+      field: "messages",
       body: (turn, end) => chatCompletion({ turn, model: agent.id }, end),
       format: (turn) => createFormat(turn, agent.id, body),
     },

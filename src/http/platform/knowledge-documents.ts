@@ -43,11 +43,16 @@ export async function documentView(document: DocumentRecord, keys: Pick<ApiKeys,
   };
 }
 
-export function passageView(passage: Passage): z.input<typeof passagesAnswer>["data"][number] {
-  const { chunkId, documentId, externalId, filename, title, text, headings, page, start, end, score, version, metadata } = passage;
+function passageFields(passage: Omit<Passage, "score">) {
+  const { chunkId, documentId, externalId, filename, title, text, headings, page, start, end, version, metadata } = passage;
   const names = { object: "knowledge.passage" as const, chunk_id: chunkId, document_id: documentId, filename, title };
-  return { ...names, text, headings, page, start, end, score, version, external_id: externalId, metadata };
+  return { ...names, text, headings, page, start, end, version, external_id: externalId, metadata };
 }
+
+export const passageView = (passage: Passage): z.input<typeof passagesAnswer>["data"][number] => ({
+  ...passageFields(passage),
+  score: passage.score,
+});
 
 export function formatView({ id, mimeType, extensions, missing }: Format): z.input<typeof formatsAnswer>["data"][number] {
   const available = missing.length === 0;
@@ -62,6 +67,12 @@ const DOCUMENT_NOT_FOUND: ApiProblem = {
   code: "document_not_found",
   param: "id",
   message: "there is no such document for this key",
+};
+const PASSAGE_NOT_FOUND: ApiProblem = {
+  ...DOCUMENT_NOT_FOUND,
+  code: "passage_not_found",
+  param: "n",
+  message: "the document has no such passage: its passages are numbered from 0, below its `chunk_count`",
 };
 const UNKNOWN_AGENT: ApiProblem = badRequest(
   "agent_id",
@@ -116,6 +127,18 @@ export async function showDocument(c: Platform, deps: PlatformDeps): Promise<Res
   const { knowledge, keys } = deps;
   const document = found(await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)));
   return jsonResponse(c, await documentView(ms > 0 ? found(await knowledge.wait(document.id, ms)) : document, keys));
+}
+
+/** `GET /v1/knowledge/documents/{id}/passages/{n}` */
+export async function showPassage(c: Platform, { knowledge, keys }: PlatformDeps): Promise<Response> {
+  const { key } = c.get("caller");
+  const n = c.req.param("n") ?? "";
+  if (!/^\d{1,9}$/.test(n)) throw new ProblemError(badRequest("n", "n: write the number of a passage, from 0"));
+  const { id } = found(await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)));
+  const page = found(await knowledge.passages(key.tenant, id, { from: Number(n), limit: 1 }));
+  const passage = page.passages.find(({ number }) => number === Number(n));
+  if (!passage) throw new ProblemError(PASSAGE_NOT_FOUND);
+  return jsonResponse(c, { ...passageFields(passage), number: passage.number });
 }
 
 /** `DELETE /v1/knowledge/documents/{id}` */

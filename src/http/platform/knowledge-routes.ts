@@ -1,12 +1,21 @@
 import { z } from "zod";
 import { answers, sends } from "../openapi/operation.ts";
-import { deleteDocument, listDocuments, listFormats, reindexDocument, searchDocuments, showDocument } from "./knowledge-documents.ts";
+import {
+  deleteDocument,
+  listDocuments,
+  listFormats,
+  reindexDocument,
+  searchDocuments,
+  showDocument,
+  showPassage,
+} from "./knowledge-documents.ts";
 import {
   deletedAnswer,
   documentAnswer,
   documentsAnswer,
   formatsAnswer,
   listQuery,
+  passageAnswer,
   passagesAnswer,
   searchBody,
   uploadBody,
@@ -64,6 +73,12 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
       ["deleteDocument", "Delete a document with all that was indexed of it", deletedAnswer],
       { requestParams: { path }, responses: GONE },
     ),
+  },
+  "/knowledge/documents/:id/passages/:n": {
+    GET: defineRoute("knowledge:read", showPassage, ["showPassage", "A passage of a document: what a citation names", passageAnswer], {
+      requestParams: { path: path.extend({ n: z.string().describe("The number after `#` in a `chunk_id`, from 0.") }) },
+      responses: { ...WRONG, ...problems({ "404": "There is no such document for this key, or it has no such passage." }) },
+    }),
   },
   "/knowledge/documents/:id/reindex": {
     POST: defineRoute("knowledge:write", reindexDocument, ["reindexDocument", REINDEX, documentAnswer], {

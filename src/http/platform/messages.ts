@@ -1,7 +1,9 @@
 import type { Snapshot } from "../../intake/types.ts";
+import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest, ProblemError } from "./problems.ts";
 import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
+import type { SentFile } from "./files.ts";
 
 export interface ImageLimits {
   maxBytes: number;
@@ -21,55 +23,13 @@ function refuse(param: string, message: string, code?: string): never {
   throw new ProblemError(badRequest(param, message, code));
 }
 
-/** A few kilobytes can say that they are 60,000 pixels wide and high: whoever unpacks them falls over. */
-const MAX_PIXELS = 50_000_000;
 const FETCH_MS = 10_000;
-
-interface ImageInfo {
-  mediaType: string;
-  width: number;
-  height: number;
-}
-
-function seeJpeg(data: Buffer): ImageInfo | undefined {
-  let at = 2;
-  while (at + 9 < data.length && data[at] === 0xff) {
-    const marker = data[at + 1] as number;
-    // The frame headers; 0xc4, 0xc8 and 0xcc among them are tables.
-    if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker))
-      return { mediaType: "image/jpeg", height: data.readUInt16BE(at + 5), width: data.readUInt16BE(at + 7) };
-    at += marker === 0xff ? 1 : 2 + data.readUInt16BE(at + 2);
-  }
-  return undefined;
-}
-
-function seeWebp(data: Buffer): ImageInfo | undefined {
-  const kind = data.toString("latin1", 12, 16);
-  const mediaType = "image/webp";
-  if (kind === "VP8X") return { mediaType, width: data.readUIntLE(24, 3) + 1, height: data.readUIntLE(27, 3) + 1 };
-  if (kind === "VP8 ") return { mediaType, width: data.readUInt16LE(26) & 0x3fff, height: data.readUInt16LE(28) & 0x3fff };
-  if (kind !== "VP8L") return undefined;
-  const bits = data.readUInt32LE(21);
-  return { mediaType, width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
-}
-
-/** What the first bytes say: type and size in pixels. Nothing is unpacked. */
-function readImageInfo(data: Buffer): ImageInfo | undefined {
-  if (data.length < 32) return undefined;
-  const head = data.toString("latin1", 0, 16);
-  if (head.startsWith("\x89PNG\r\n\x1a\n") && head.endsWith("IHDR"))
-    return { mediaType: "image/png", width: data.readUInt32BE(16), height: data.readUInt32BE(20) };
-  if (/^GIF8[79]a/.test(head)) return { mediaType: "image/gif", width: data.readUInt16LE(6), height: data.readUInt16LE(8) };
-  if (head.startsWith("RIFF") && head.slice(8, 12) === "WEBP") return seeWebp(data);
-  return head.startsWith("\xff\xd8\xff") ? seeJpeg(data) : undefined;
-}
 
 function check(data: Buffer, param: string, maxBytes: number): ImagePart {
   if (data.length > maxBytes) refuse(param, `the image has more than ${maxBytes} bytes (platform.maxImageBytes)`, "image_too_large");
   const seen = readImageInfo(data);
   if (!seen) return refuse(param, "this is no PNG, JPEG, GIF or WebP image", "invalid_image");
-  if (seen.width === 0 || seen.height === 0 || seen.width * seen.height > MAX_PIXELS)
-    refuse(param, `the image must have 1 to ${MAX_PIXELS} pixels`, "image_too_large");
+  if (!hasUsableSize(seen)) refuse(param, `the image must have 1 to ${MAX_PIXELS} pixels`, "image_too_large");
   return { type: "image", mediaType: seen.mediaType, data };
 }
 
@@ -130,7 +90,7 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
 /** A conversation as the runtime takes it: what a program says apart from what its user and the model said. */
 export interface Conversation {
   instructions: string | undefined;
-  messages: ConversationMessage[];
+  messages: readonly ConversationMessage[];
   /** True if the caller sends the conversation so far, and so owns it. */
   hasHistory: boolean;
 }
@@ -140,7 +100,7 @@ const toText = (content: string | readonly ({ type: "text"; text: string } | { t
 
 type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
-async function userParts(content: UserContent, param: string, limits: ImageLimits): Promise<ConversationPart[]> {
+async function userParts(content: UserContent, param: string, { images, readFile }: ReadOptions): Promise<ConversationPart[]> {
   if (typeof content === "string") return [{ type: "text", text: content }];
   const parts: ConversationPart[] = [];
   for (const [index, part] of content.entries()) {
@@ -148,7 +108,8 @@ async function userParts(content: UserContent, param: string, limits: ImageLimit
       parts.push({ type: "text", text: part.text });
       continue;
     }
-    parts.push(await loadImage(part.image_url.url, `${param}[${index}].image_url.url`, limits));
+    const at = `${param}[${index}]`;
+    parts.push(part.type === "file" ? await readFile(part.file, at) : await loadImage(part.image_url.url, `${at}.image_url.url`, images));
   }
   return parts;
 }
@@ -187,6 +148,8 @@ function checkPairs(said: readonly ConversationMessage[], describePlace: (index:
 
 export interface ReadOptions {
   images: ImageLimits;
+  /** Reads a file of a message; `at` is the place of its part. Throws a ProblemError. */
+  readFile(file: SentFile, at: string): Promise<ConversationPart>;
   /** The field of the request that the messages come from. */
   field: string;
   /** They go on with a turn that the server has kept: results of its calls may come first. */
@@ -212,7 +175,7 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
         system.push(toText(message.content));
         continue;
       case "user":
-        said.push({ role: "user", parts: await userParts(message.content, `${param}.content`, options.images) });
+        said.push({ role: "user", parts: await userParts(message.content, `${param}.content`, options) });
         break;
       case "assistant": {
         const calls = parseCalls(message, param);
@@ -230,10 +193,13 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
     }
     at.push(index);
   }
+  const given = system.filter((text) => text.trim() !== "").join("\n\n");
+  // Providers need a message to answer: instructions alone are that message.
+  const isAlone = messages.length > 0 && said.length === 0 && given !== "";
+  if (isAlone) said.push({ role: "user", parts: [{ type: "text", text: given }] });
   const users = said.filter((message) => message.role === "user").length;
   const answers = continues && said.some((message) => message.role === "tool");
   if (users === 0 && !answers) refuse(field, "send at least one message of the role `user`");
   checkPairs(said, (index) => `${field}[${at[index] ?? 0}]`, continues);
-  const instructions = system.filter((text) => text.trim() !== "").join("\n\n");
-  return { instructions: instructions === "" ? undefined : instructions, messages: said, hasHistory: users > 1 || said.length > users };
+  return { instructions: given === "" || isAlone ? undefined : given, messages: said, hasHistory: users > 1 || said.length > users };
 }

@@ -78,11 +78,12 @@ function getWrongField({ code, vendor }: FailedEnd): Pick<ApiProblem, "status" |
 /**
  * Builds the error of a turn that failed. The turn has begun: the agent's tools may have changed something, and an
  * automatic repeat by the client would change it again.
+ * @param field the field of the request that has the conversation
  */
-export function turnProblem(end: FailedEnd): ApiProblem {
+export function turnProblem(end: FailedEnd, field: string): ApiProblem {
   const upstream = getWrongField(end) ?? { status: 502, type: "upstream_error", code: "upstream_error" };
-  const known: Partial<Record<RunErrorCode, Pick<ApiProblem, "status" | "type" | "code">>> = {
-    context_too_long: { status: 400, type: "invalid_request_error", code: "context_length_exceeded" },
+  const known: Partial<Record<RunErrorCode, Partial<ApiProblem> & Pick<ApiProblem, "status" | "type" | "code">>> = {
+    context_too_long: { status: 400, type: "invalid_request_error", code: "context_length_exceeded", param: field },
     timeout: { status: 504, type: "timeout", code: "timeout" },
     cancelled: { status: 503, type: "server_error", code: "cancelled" },
     store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
@@ -90,7 +91,8 @@ export function turnProblem(end: FailedEnd): ApiProblem {
   };
   // A model that was not called: not a failure of this request.
   const away = end.isAway ? { status: 503, type: "server_error", code: "provider_unavailable" } : undefined;
-  const message = end.vendor?.message === undefined ? end.message : `${end.message}. It said: ${end.vendor.message}`;
+  const said = end.vendor?.message === undefined ? end.message : `${end.message}. It said: ${end.vendor.message}`;
+  const message = end.code === "context_too_long" ? `${said}. Send fewer or shorter messages` : said;
   const problem: ApiProblem = { param: null, ...(away ?? known[end.code] ?? upstream), message, shouldRetry: false };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
   else if (problem.status === 503) problem.retryAfterSeconds = 5;

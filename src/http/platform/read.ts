@@ -34,6 +34,8 @@ export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
     const message = `${param}: this is not supported here; see the documentation for what is`;
     return badRequest(param, message, /content\[\d+\]/.test(param ?? "") ? "unsupported_content" : "invalid_value");
   }
+  const code: unknown = issue.code === "custom" ? issue.params?.["code"] : undefined;
+  if (typeof code === "string") return badRequest(param, `${param}: ${issue.message}`, code);
   return badRequest(param, param === null ? issue.message : `${param}: ${issue.message}`);
 }
 

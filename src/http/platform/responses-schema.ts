@@ -1,12 +1,18 @@
 import { z } from "zod";
-import { commonFields, effort, jsonObject, toolMode, toolName } from "./chat-schema.ts";
+import { isFalse, unsupported } from "./unsupported.ts";
+import { commonFields, effort, fileFields, jsonObject, toolMode, toolName } from "./chat-schema.ts";
 
 const text = z.string();
 const inputText = z.object({ type: z.literal("input_text"), text });
 const outputText = z.object({ type: z.literal("output_text"), text });
 const inputImage = z.object({ type: z.literal("input_image"), image_url: text, detail: text.nullish() });
 const refusal = z.object({ type: z.literal("refusal"), refusal: text });
-const parts = z.array(z.discriminatedUnion("type", [inputText, outputText, inputImage, refusal])).min(1);
+const inputFile = z.object({
+  type: z.literal("input_file"),
+  ...fileFields,
+  file_url: unsupported("Rouse fetches no files; send `file_data`"),
+});
+const parts = z.array(z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusal])).min(1);
 
 const message = z.object({
   type: z.literal("message").nullish(),
@@ -22,11 +28,21 @@ const functionOutput = z.object({
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
 
-export const responseItem = z.union([message, functionCall, functionOutput, reference]);
+const reasoning = z.object({ type: z.literal("reasoning") });
+
+export const responseItem = z.union([message, functionCall, functionOutput, reference, reasoning]);
+
+/** Fields of the official API that are refused by their names. */
+const unsupportedFields = {
+  background: unsupported("leave it out, and read the answer or a stream of it", isFalse),
+  prompt: unsupported("send its text as `instructions`"),
+  top_logprobs: unsupported("leave it out; answers have no probabilities of tokens", (value) => value === 0),
+};
 
 /** The body of a request for a response. Fields that are not here are ignored; null is as good as none. */
 export const responsesBody = z.object({
   ...commonFields,
+  ...unsupportedFields,
   input: z.union([text.min(1, "must not be empty"), z.array(responseItem).min(1, "send at least one item")]),
   instructions: text.nullish().describe("Stands below the agent's own instructions."),
   previous_response_id: text.nullish().describe("Continues after that response, or branches off there."),
@@ -37,7 +53,12 @@ export const responsesBody = z.object({
   store: z.boolean().nullish().describe("False: the response is not kept, and the conversation cannot be continued."),
   stream: z.boolean().nullish(),
   max_output_tokens: z.int().min(1).nullish(),
-  reasoning: z.object({ effort: effort.nullish() }).nullish(),
+  reasoning: z
+    .object({
+      effort: effort.nullish(),
+      summary: z.enum(["auto", "concise", "detailed"]).nullish().describe("The output has the model's reasoning, if it gives any."),
+    })
+    .nullish(),
   text: z
     .object({
       format: z

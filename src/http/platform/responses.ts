@@ -1,20 +1,22 @@
-import type { ChatRequest, ChatSession, ChatEnd, ChatTurn } from "../../chat/types.ts";
+import type { ChatRequest, ChatSession } from "../../chat/types.ts";
+import { restoreServerSteps } from "../../chat/server-steps.ts";
 import type { EarlierRuns, RunOwner } from "../../chat/earlier-runs.ts";
-import { approvalObject } from "./approvals.ts";
-import { callerTool, withoutNullish, jsonFormat, sessionFor, toThinking, toCitations } from "./chat.ts";
+import { type ChatRequestBase, callerTool, withoutNullish, jsonFormat, sessionFor, toThinking } from "./chat.ts";
 import type { ChatMessage } from "./chat-schema.ts";
+import { createFileReader } from "./files.ts";
 import { type Conversation, imageLimits, readMessages } from "./messages.ts";
-import { badRequest, type ApiProblem, ProblemError, errorObject, turnProblem } from "./problems.ts";
+import { badRequest, type ApiProblem, ProblemError } from "./problems.ts";
+import { responseEvents, responseObject, storedResponse, toEcho } from "./responses-output.ts";
 import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
-import type { StreamFormat, SuccessfulEnd } from "./stream.ts";
 import type { Context } from "hono";
-import { answerTurn, getSessionName } from "./turn.ts";
+import { getCorrelation, getSessionName, toSessionWarnings } from "./session-name.ts";
+import { answerTurn } from "./turn.ts";
 import { findAgent } from "./models.ts";
 import { readCheckedBody } from "./read.ts";
-import type { PlatformEnv, PlatformParts } from "./types.ts";
+import { jsonResponse, type PlatformEnv, type PlatformParts } from "./types.ts";
 
 type Message = Extract<ResponseItem, { role: string }>;
-type InputItem = Exclude<ResponseItem, { type: "item_reference" }>;
+type InputItem = Exclude<ResponseItem, { type: "item_reference" | "reasoning" }>;
 
 /** What earlier turns the request may refer to. */
 export interface Earlier {
@@ -27,6 +29,8 @@ export async function withReferences(input: ResponsesBody["input"], { runs, owne
   if (typeof input === "string") return input;
   const items: InputItem[] = [];
   for (const [index, item] of input.entries()) {
+    // What a model thought is part of the answer that it led to.
+    if (item.type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_"))) continue;
     if (item.type !== "item_reference") {
       items.push(item);
       continue;
@@ -45,6 +49,7 @@ const getText = (part: Part): string => (part.type === "refusal" ? part.refusal 
 
 function userPart(part: Part): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
   if (part.type === "input_image") return { type: "image_url", image_url: { url: part.image_url } };
+  if (part.type === "input_file") return { type: "file", file: part };
   return { type: "text", text: getText(part) };
 }
 
@@ -82,6 +87,8 @@ const notFound: ApiProblem = {
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
 export async function responseSession(body: ResponsesBody, named: string | undefined, { runs, owner }: Earlier): Promise<ChatSession> {
   const { previous_response_id: previous, conversation } = body;
+  if (typeof previous === "string" && conversation)
+    throw new ProblemError(badRequest("conversation", "conversation: send either this or previous_response_id"));
   if (typeof previous === "string") {
     const run = await runs.findKept(previous.replace(/^resp_/, ""), owner);
     if (!run) throw new ProblemError(notFound);
@@ -96,7 +103,7 @@ export async function responseSession(body: ResponsesBody, named: string | undef
 export function responseRequest(
   body: ResponsesBody,
   { instructions, messages: said, hasHistory }: Conversation,
-  base: Pick<ChatRequest, "agent" | "caller" | "session">,
+  base: ChatRequestBase,
 ): ChatRequest {
   const { tool_choice: choice } = body;
   const format = body.text?.format;
@@ -123,146 +130,20 @@ export function responseRequest(
   };
 }
 
-interface NamedResponse {
-  turn: ChatTurn;
-  model: string;
-  body: ResponsesBody;
-}
+const RESPONSE_NOT_FOUND: ApiProblem = {
+  ...notFound,
+  code: "response_not_found",
+  param: "response_id",
+  message: "there is no such response of this key that was kept",
+};
 
-const toStatus = ({ finish, calls }: SuccessfulEnd): "completed" | "incomplete" =>
-  calls.length === 0 && (finish === "length" || finish === "content-filter") ? "incomplete" : "completed";
-
-function toUsage({ usage: { inputTokens, outputTokens, totalTokens } }: SuccessfulEnd) {
-  if (inputTokens === undefined && outputTokens === undefined) return null;
-  const [input, output] = [inputTokens ?? 0, outputTokens ?? 0];
-  return { input_tokens: input, output_tokens: output, total_tokens: totalTokens ?? input + output };
-}
-
-function textPart(text: string, end?: SuccessfulEnd) {
-  const annotations = (end?.citations ?? []).map(({ documentId, chunkId, filename, title }) => ({
-    type: "url_citation" as const,
-    start_index: 0,
-    end_index: 0,
-    url: `rouse:documents/${documentId}#${chunkId}`,
-    title: title ?? filename,
-  }));
-  return { type: "output_text" as const, text, annotations, logprobs: [] };
-}
-
-const messageItem = ({ turn }: NamedResponse, status: string, content: readonly object[]) => ({
-  type: "message" as const,
-  id: `msg_${turn.runId}`,
-  status,
-  role: "assistant" as const,
-  content,
-});
-
-const callItem = ({ id, tool, input }: SuccessfulEnd["calls"][number], status: string, withInput = true) => ({
-  type: "function_call" as const,
-  id: `fc_${id}`,
-  call_id: id,
-  name: tool,
-  arguments: withInput ? JSON.stringify(input ?? {}) : "",
-  status,
-});
-
-function buildOutput(named: NamedResponse, end: SuccessfulEnd): object[] {
-  const status = toStatus(end);
-  const message = end.text === "" && end.calls.length > 0 ? [] : [messageItem(named, status, [textPart(end.text, end)])];
-  return [...message, ...end.calls.map((call) => callItem(call, "completed"))];
-}
-
-/** Why a response is incomplete; null if it is not. */
-function getIncompleteDetails({ finish }: SuccessfulEnd, status: string) {
-  if (status !== "incomplete") return null;
-  return { reason: finish === "content-filter" ? "content_filter" : "max_output_tokens" };
-}
-
-/** The response object, as far as it is known: without an end it is under way. */
-export function responseObject(named: NamedResponse, end?: SuccessfulEnd) {
-  const { turn, model, body } = named;
-  const status = end ? toStatus(end) : "in_progress";
-  return {
-    id: `resp_${turn.runId}`,
-    object: "response" as const,
-    created_at: Math.floor(turn.createdAt / 1000),
-    status,
-    error: null,
-    incomplete_details: end ? getIncompleteDetails(end, status) : null,
-    instructions: body.instructions ?? null,
-    max_output_tokens: body.max_output_tokens ?? null,
-    model,
-    output: end ? buildOutput(named, end) : [],
-    parallel_tool_calls: body.parallel_tool_calls ?? true,
-    previous_response_id: body.previous_response_id ?? null,
-    store: body.store ?? true,
-    temperature: body.temperature ?? null,
-    text: { format: body.text?.format ?? { type: "text" as const } },
-    tool_choice: body.tool_choice ?? ("auto" as const),
-    tools: body.tools ?? [],
-    top_p: body.top_p ?? null,
-    usage: end ? toUsage(end) : null,
-    metadata: body.metadata ?? {},
-    ...(end && end.citations.length > 0 ? { citations: toCitations(end.citations) } : {}),
-  };
-}
-
-/** The typed events of a streamed response. */
-export function responseEvents(named: NamedResponse): StreamFormat {
-  let sequence = 0;
-  let text = "";
-  let items = 0;
-  const event = (type: string, fields: object): string =>
-    `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...fields })}\n\n`;
-  const inPart = { item_id: `msg_${named.turn.runId}`, output_index: 0, content_index: 0 };
-  const openMessage = (): string => {
-    items++;
-    const item = event("response.output_item.added", { output_index: 0, item: messageItem(named, "in_progress", []) });
-    return item + event("response.content_part.added", { ...inPart, part: textPart("") });
-  };
-  const closeMessage = (end: SuccessfulEnd): string => {
-    const part = textPart(text, end);
-    return [
-      event("response.output_text.done", { ...inPart, text, logprobs: [] }),
-      event("response.content_part.done", { ...inPart, part }),
-      event("response.output_item.done", { output_index: 0, item: messageItem(named, toStatus(end), [part]) }),
-    ].join("");
-  };
-  const call = (made: SuccessfulEnd["calls"][number]): string => {
-    const output_index = items++;
-    const item = callItem(made, "completed");
-    const at = { item_id: item.id, output_index };
-    return [
-      event("response.output_item.added", { output_index, item: callItem(made, "in_progress", false) }),
-      event("response.function_call_arguments.delta", { ...at, delta: item.arguments }),
-      event("response.function_call_arguments.done", { ...at, name: item.name, arguments: item.arguments }),
-      event("response.output_item.done", { output_index, item }),
-    ].join("");
-  };
-  return {
-    begin() {
-      const response = responseObject(named);
-      return event("response.created", { response }) + event("response.in_progress", { response });
-    },
-    text(delta) {
-      const opened = items === 0 ? openMessage() : "";
-      text += delta;
-      return opened + event("response.output_text.delta", { ...inPart, delta, logprobs: [] });
-    },
-    approval: (approval) => event("approval.required", { approval: approvalObject(approval) }),
-    end(end) {
-      const opened = items === 0 && end.calls.length === 0 ? openMessage() : "";
-      const message = items > 0 ? opened + closeMessage(end) : "";
-      const calls = end.calls.map(call).join("");
-      return message + calls + event(`response.${toStatus(end)}`, { response: responseObject(named, end) });
-    },
-    failed(end: Extract<ChatEnd, { ok: false }>) {
-      const { error } = errorObject(turnProblem(end));
-      const { message, param, code } = error;
-      // The published form, and the one that clients have been seen to read.
-      return event("error", { message, param, code, error });
-    },
-  };
+/** `GET /v1/responses/{id}` */
+export async function showResponse(c: Context<PlatformEnv>, deps: PlatformParts): Promise<Response> {
+  const { key } = c.get("caller");
+  const found = await deps.earlierRuns.findResponse((c.req.param("id") ?? "").replace(/^resp_/, ""), key.id);
+  const isAllowed = found && (key.agents?.includes(found.agentId) ?? true);
+  if (!isAllowed) throw new ProblemError(RESPONSE_NOT_FOUND);
+  return jsonResponse(c, storedResponse(found));
 }
 
 /** `POST /v1/responses`: another form of the same turn. */
@@ -273,12 +154,22 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
   const agent = findAgent(body.model, key, snapshot);
   const name = getSessionName(c, body, key);
   const earlier = { runs: deps.earlierRuns, owner: { keyId: key.id, agentId: agent.id } };
-  const session = await responseSession(body, name, earlier);
+  const session = await responseSession(body, name?.id, earlier);
   const input = await withReferences(body.input, earlier);
   const images = imageLimits(snapshot, deps.fetch, c.req.raw.signal);
-  const conversation = await readMessages(toMessages(input), { images, field: "input", continues: session.kind === "after" });
+  const conversation = await readMessages(toMessages(input), {
+    images,
+    readFile: createFileReader(c, deps),
+    field: "input",
+    continues: session.kind === "after",
+  });
   const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
-  const request = { ...responseRequest(body, conversation, { agent, caller: { id: key.id, tenant: key.tenant }, session }), canAsk };
+  const caller = { id: key.id, tenant: key.tenant };
+  const base = { agent, caller, session, correlation: getCorrelation(c), warnings: toSessionWarnings(name) };
+  const echo = toEcho(body);
+  const kept = body.store === false ? {} : { response: echo };
+  const messages = await restoreServerSteps(conversation.messages, earlier.runs, earlier.owner);
+  const request = { ...responseRequest(body, { ...conversation, messages }, base), ...kept, canAsk };
   return answerTurn(
     c,
     {
@@ -286,8 +177,9 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
       bytes,
       session: name,
       route: "responses",
-      body: (turn, end) => responseObject({ turn, model: agent.id, body }, end),
-      format: (turn) => responseEvents({ turn, model: agent.id, body }),
+      field: "input",
+      body: (turn, end) => responseObject({ ...turn, model: agent.id, echo }, end),
+      format: (turn) => responseEvents({ ...turn, model: agent.id, echo }),
     },
     deps,
   );

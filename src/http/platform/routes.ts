@@ -6,7 +6,7 @@ import { chatCompletions } from "./chat.ts";
 import { chatBody } from "./chat-schema.ts";
 import { KNOWLEDGE_ROUTES } from "./knowledge-routes.ts";
 import { agentsQuery, listAgentModels, listModels, showModel } from "./models.ts";
-import { createResponse } from "./responses.ts";
+import { createResponse, showResponse } from "./responses.ts";
 import { responsesBody } from "./responses-schema.ts";
 import { defineRoute, problems, type ApiRoute, type ApiRoutes } from "./types.ts";
 import type { ZodOpenApiPathsObject } from "zod-openapi";
@@ -43,6 +43,12 @@ export const ROUTES: ApiRoutes = {
   },
   "/responses": {
     POST: defineTurn(createResponse, responsesBody, ["createResponse", "Talk to an agent, in the form of responses", responseAnswer]),
+  },
+  "/responses/:id": {
+    GET: defineRoute("chat", showResponse, ["showResponse", "A response that was kept", responseAnswer], {
+      requestParams: { path: z.object({ id: z.string() }) },
+      responses: problems({ "404": "It is not there for this key." }),
+    }),
   },
   "/models": {
     GET: defineRoute("agents:read", listModels, ["listModels", "The agents that this key may use, as models", modelsAnswer]),

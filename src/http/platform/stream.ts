@@ -7,6 +7,8 @@ export type SuccessfulEnd = Extract<ChatEnd, { ok: true }>;
 export interface StreamFormat {
   begin(): string;
   text(delta: string): string;
+  /** A piece of the model's reasoning. Not there: nothing. */
+  reasoning?(delta: string): string;
   /** What stands where a call of a tool waits for a decision. Not there: nothing. */
   approval?(approval: Parameters<NonNullable<ChatListener["onApproval"]>>[0]): string;
   /** What stands at the end of a turn that came well. */
@@ -22,7 +24,7 @@ const KEEP_ALIVE = ": keep-alive\n\n";
 export const dataLine = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
 /** A failure after the headers, as clients recognise it. */
-export const failureLine = (end: Extract<ChatEnd, { ok: false }>): string => dataLine(errorObject(turnProblem(end)));
+export const failureLine = (end: Extract<ChatEnd, { ok: false }>): string => dataLine(errorObject(turnProblem(end, "messages")));
 
 /** A turn as server-sent events, from what has been said already to its end. A reader that goes leaves the turn. */
 export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = KEEP_ALIVE_MS): ReadableStream<Uint8Array> {
@@ -47,6 +49,7 @@ export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = K
       write(format.begin());
       leave = turn.listen({
         onText: (delta) => write(format.text(delta)),
+        onReasoning: (delta) => write(format.reasoning?.(delta) ?? ""),
         onApproval: (approval) => write(format.approval?.(approval) ?? ""),
         onEnd(end) {
           clearInterval(timer);

@@ -1,63 +1,19 @@
 import type { Context } from "hono";
-import type { ApiKey } from "../../chat/api-keys.ts";
 import { badRequest, ProblemError, toProblem, problemResponse, turnProblem } from "./problems.ts";
 import type { ChatRequest, ChatTurn, ChatEnd } from "../../chat/types.ts";
 import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
 import type { PlatformEnv, PlatformParts } from "./types.ts";
+import { toHeaderText, type NamedSession } from "./session-name.ts";
 import { streamTurn, type StreamFormat, type SuccessfulEnd } from "./stream.ts";
-
-interface SessionFields {
-  session_id?: string | number | null | undefined;
-  conversation_id?: string | number | null | undefined;
-  metadata?: Record<string, unknown> | null | undefined;
-  user?: string | null | undefined;
-}
-
-const MAX_NAME = 200;
-// oxlint-disable-next-line no-control-regex -- control characters are what is refused
-const CONTROL = /[\u0000-\u001f\u007f]/;
-
-const named = (value: unknown): string | undefined =>
-  (typeof value === "string" && value !== "") || typeof value === "number" ? String(value) : undefined;
-
-/**
- * The session that a request names, by the first field that does.
- * @throws ProblemError if the name is too long, or has control characters.
- */
-export function getSessionName(c: Context, body: SessionFields, key: ApiKey): string | undefined {
-  const { metadata } = body;
-  const candidates: [string, unknown][] = [
-    ["x-session-id", c.req.header("x-session-id")],
-    ["session_id", body.session_id],
-    ["conversation_id", body.conversation_id],
-    ["metadata.session_id", metadata?.["session_id"]],
-    ["metadata.conversation_id", metadata?.["conversation_id"]],
-    ["x-conversation-id", c.req.header("x-conversation-id")],
-    ["x-openwebui-chat-id", c.req.header("x-openwebui-chat-id")],
-    // Some front ends put an account's id there: all of its conversations would be one.
-    ["user", key.userAsSession ? body.user : undefined],
-  ];
-  for (const [param, value] of candidates) {
-    const name = named(value);
-    if (name === undefined) continue;
-    if (name.length > MAX_NAME || CONTROL.test(name))
-      throw new ProblemError(badRequest(param, `${param}: use at most ${MAX_NAME} characters, and no control characters`));
-    return name;
-  }
-  return undefined;
-}
-
-/** A session's name as a header can carry it. */
-export function headerText(name: string): string {
-  return /^[\x21-\x7e]+$/.test(name) ? name : encodeURIComponent(name);
-}
 
 /** What a request wants, and how it is answered. */
 interface Wanted {
   request: ChatRequest;
   bytes: Buffer;
-  session: string | undefined;
+  session: NamedSession | undefined;
   route: string;
+  /** The field that has the conversation. */
+  field: string;
   /** The whole answer. */
   body(turn: ChatTurn, end: SuccessfulEnd): object;
   /** The form of the answer as it comes in, if `request` asks for a stream. */
@@ -78,7 +34,7 @@ function startTurn(
   const retryCount = Number(c.req.header("x-stainless-retry-count") ?? 0);
   const attempt: TurnAttempt = {
     keyId: c.get("caller").key.id,
-    fingerprint: getFingerprint(route, session, bytes),
+    fingerprint: getFingerprint(route, session?.id, bytes),
     idempotencyKey,
     retryCount,
   };
@@ -115,7 +71,7 @@ function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settle
       resolve();
     };
     const onEvent = ms === undefined ? () => undefined : done;
-    leave = turn.listen({ onText: onEvent, onApproval: onEvent, onEnd: done });
+    leave = turn.listen({ onText: onEvent, onReasoning: onEvent, onApproval: onEvent, onEnd: done });
     const gone = (): void => {
       leave();
       done();
@@ -137,7 +93,8 @@ export async function answerTurn(c: Context<PlatformEnv>, wanted: Wanted, parts:
   const { requestId } = c.get("caller");
   const { stream: isStreamed } = wanted.request;
   const headers: Record<string, string> = { "x-request-id": requestId, "cache-control": "no-store" };
-  if (turn.sessionId !== undefined) headers["x-session-id"] = headerText(turn.sessionId);
+  if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
+  if (wanted.session?.deprecated !== undefined) headers["deprecation"] = "true";
   if (joined) headers["idempotent-replayed"] = "true";
   const { settled, leave } = waitForText(turn, c.req.raw.signal, isStreamed ? FIRST_WORD_MS : undefined);
   await settled;
@@ -149,7 +106,7 @@ export async function answerTurn(c: Context<PlatformEnv>, wanted: Wanted, parts:
   }
   leave();
   if (!end?.ok) {
-    const problem = turnProblem(end ?? CALLER_HUNG_UP);
+    const problem = turnProblem(end ?? CALLER_HUNG_UP, wanted.field);
     return problemResponse({ ...problem, headers }, requestId);
   }
   return new Response(JSON.stringify(wanted.body(turn, end)), { headers: { ...headers, "content-type": "application/json" } });

@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { platformWorld, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+afterEach(() => world?.close());
+
+const TOO_LONG = { type: "invalid_request_error", code: "context_length_exceeded" };
+const words = (count: number): string => "sunflower umbrella ".repeat(count / 2);
+const ask = (content: string) => [{ role: "user", content }];
+const conversation = (count: number) => [
+  { role: "user", content: "FIRST-WORDS" },
+  { role: "assistant", content: words(count) },
+  { role: "user", content: "And now?" },
+];
+
+describe("a conversation that is longer than the window", () => {
+  it.each([true, false])("is refused before the provider is asked, if that is sure (stream: %s)", async (stream) => {
+    world = await platformWorld({ contextTokens: 10_000 });
+    const { status, body } = await world.chat({ messages: conversation(20_000), stream });
+    expect([status, body.error]).toMatchObject([400, { ...TOO_LONG, param: "messages", message: /Send fewer or shorter messages/ }]);
+    const responses = await world.call("/v1/responses", { model: "ops", input: words(20_000), stream });
+    expect([responses.status, responses.body.error]).toMatchObject([400, { ...TOO_LONG, param: "input" }]);
+    expect(world.model.asked).toEqual([]);
+  });
+
+  it("goes to the provider whole, if that is not sure: it counts better", async () => {
+    world = await platformWorld({ contextTokens: 10_000 });
+    // The estimate is too high: about 12,000 tokens at three characters each.
+    const messages = conversation(3_600);
+    expect((await world.chat({ messages })).status).toBe(200);
+    expect(world.model.asked[0]?.body.messages.slice(1)).toEqual(messages);
+    world.model.says = () => ({
+      status: 400,
+      error: { message: "This model's maximum context length is 10000 tokens.", code: "context_length_exceeded", param: "messages" },
+    });
+    const { status, body } = await world.chat({ messages });
+    expect([status, body.error]).toMatchObject([400, { ...TOO_LONG, param: "messages", message: /maximum context length is 10000/ }]);
+  });
+
+  it("goes to the provider whole, if nobody has said how long the window is", async () => {
+    world = await platformWorld();
+    const messages = conversation(400_000);
+    expect((await world.chat({ messages })).status).toBe(200);
+    expect(world.model.asked[0]?.text).toContain("FIRST-WORDS");
+  });
+
+  it("may be long by repetition alone", async () => {
+    world = await platformWorld({ contextTokens: 10_000 });
+    expect((await world.chat({ messages: ask(`${" ".repeat(300_000)}Hi.`) })).status).toBe(200);
+  });
+});
+
+it("one message of a session that Rouse keeps is not cut either", async () => {
+  world = await platformWorld({ contextTokens: 10_000 });
+  const headers = { "x-session-id": "s" };
+  await world.chat({ messages: ask("one") }, headers);
+  expect((await world.chat({ messages: ask(words(20_000)) }, headers)).body.error).toMatchObject(TOO_LONG);
+  // The session goes on with what it had.
+  await world.chat({ messages: ask("two") }, headers);
+  expect(
+    world.model.asked
+      .at(-1)
+      ?.body.messages.slice(1)
+      .map(({ content }: { content: string }) => content),
+  ).toEqual(["one", "fine", "two"]);
+  const long = words(3_600);
+  expect((await world.chat({ messages: ask(long) }, headers)).status).toBe(200);
+  expect(world.model.asked.at(-1)?.body.messages.at(-1).content).toBe(long);
+});

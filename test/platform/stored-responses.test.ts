@@ -1,0 +1,91 @@
+import OpenAI from "openai";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { gate } from "./model.ts";
+import { documentedFetch, KEY, OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
+
+const SALES_KEY = "rk_sales-0123456789";
+const CLOCK = { type: "function", name: "clock", description: "The time.", parameters: { type: "object", properties: {} } };
+let world: PlatformWorld;
+beforeEach(async () => {
+  world = await platformWorld({ keys: [{ id: "sales", key: SALES_KEY, agents: ["sales"] }] });
+});
+afterEach(() => world.close());
+
+const respond = (body: object = {}, headers: Record<string, string> = {}) =>
+  world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);
+const read = async (id: string, key = KEY) => {
+  const response = await world.ask(`/v1/responses/${id}`, { key });
+  // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
+  return { status: response.status, body: (await response.json()) as any };
+};
+const NOT_FOUND = [404, { type: "invalid_request_error", code: "response_not_found", param: "response_id" }];
+
+it("a response is read again as it was answered", async () => {
+  world.model.says = () => ({
+    reasoning: ["Well."],
+    text: ["Let me see."],
+    calls: [{ id: "call_9", name: "clock", arguments: '{"zone":"UTC"}' }],
+  });
+  const asked = {
+    instructions: "CALLER",
+    temperature: 0.5,
+    max_output_tokens: 70,
+    metadata: { order: "7" },
+    tools: [CLOCK],
+    tool_choice: "auto",
+    reasoning: { summary: "auto" },
+    conversation: "c1",
+  };
+  for (const stream of [false, true]) {
+    const { body, text } = await respond({ ...asked, stream });
+    const answered = stream ? JSON.parse(/event: response\.completed\ndata: (.*)/.exec(text)?.[1] ?? "").response : body;
+    expect(answered.output).toHaveLength(3);
+    expect(await read(answered.id)).toEqual({ status: 200, body: answered });
+  }
+});
+
+it("the official client retrieves it", async () => {
+  const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch });
+  const made = await client.responses.create({ model: "ops", input: "Hi." });
+  const found = await client.responses.retrieve(made.id);
+  expect([found.id, found.output_text, found.status, found.usage?.input_tokens]).toEqual([made.id, "fine", "completed", 11]);
+  await expect(client.responses.retrieve("resp_run_nothing")).rejects.toMatchObject({ status: 404, code: "response_not_found" });
+});
+
+it("it is one key's alone, and not kept with store: false", async () => {
+  const { id } = (await respond()).body;
+  const chat = (await world.chat()).body.id.replace("chatcmpl-", "resp_");
+  const unkept = (await respond({ store: false })).body.id;
+  for (const [name, key] of [[id, OTHER_KEY], [chat], [unkept], ["resp_x"]] as [string, string?][]) {
+    const { status, body } = await read(name, key);
+    expect([status, body.error]).toMatchObject(NOT_FOUND);
+  }
+  expect((await read(id, "")).status).toBe(401);
+  expect((await read((await respond({ model: "sales" }, { key: SALES_KEY })).body.id, SALES_KEY)).status).toBe(200);
+});
+
+it("it says how far its turn is, and why it failed", async () => {
+  const held = gate();
+  world.model.says = () => ({ text: ["late"], wait: () => held.passed });
+  const asked = respond();
+  const run = await world.until(async () => (await world.admin("/admin/v1/runs?status=running")).body.runs[0]);
+  expect((await read(`resp_${run.id}`)).body).toMatchObject({ status: "in_progress", output: [], usage: null, error: null });
+  held.open();
+  await asked;
+  world.model.says = () => ({ status: 400 });
+  expect((await respond()).status).toBe(502);
+  const [failed] = (await world.admin("/admin/v1/runs?status=failed")).body.runs;
+  const { body } = await read(`resp_${failed.id}`);
+  expect(body).toMatchObject({ status: "failed", output: [], error: { code: "provider_refused", message: expect.any(String) } });
+});
+
+it.each<[object, string, string]>([
+  [{ background: true }, "background", "unsupported_parameter"],
+  [{ prompt: { id: "p1" } }, "prompt", "unsupported_parameter"],
+  [{ top_logprobs: 3 }, "top_logprobs", "unsupported_parameter"],
+  [{ conversation: "c1", previous_response_id: "resp_run_1" }, "conversation", "invalid_value"],
+])("%j is refused by its name", async (body, param, code) => {
+  const { status, body: answer } = await respond(body);
+  expect([status, answer.error.param, answer.error.code]).toEqual([400, param, code]);
+  expect(world.model.asked).toEqual([]);
+});
