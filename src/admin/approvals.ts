@@ -1,5 +1,6 @@
 import { getVerdicts, type Approvals } from "../approvals/approvals.ts";
 import { buildRule, renderRule, type ApprovalRule } from "../approvals/rules.ts";
+import { readMonotonic } from "../core/clock.ts";
 import { OPERATOR } from "../config/schema/tools.ts";
 import type { ApprovalRecord, Lists, Verdict } from "../store/types.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
@@ -45,6 +46,26 @@ const getApproval = async (approvals: Approvals, idOrCode: string): Promise<Appr
 export async function listApprovals({ store }: AdminDeps, query: PageQuery<Lists["approvals"]["of"]>) {
   const { rows, ...page } = await searchPage(store, "approvals", query, byId);
   return { approvals: rows.map(approvalView), ...page };
+}
+
+const LOOK_MS = 250;
+
+interface CountQuery {
+  /** The count that is known already: the answer waits until there is another one. */
+  not?: number | undefined;
+  /** How long the answer may wait, in seconds. */
+  wait: number;
+  signal: AbortSignal;
+}
+
+/** Counts the calls that wait for a person. */
+export async function countOpen({ store, clock, status }: AdminDeps, { not, wait, signal }: CountQuery) {
+  const until = readMonotonic(clock) + wait * 1000;
+  for (;;) {
+    const { "approvals.open": open = 0 } = await store.counts();
+    if (open !== not || readMonotonic(clock) >= until || signal.aborted || status().draining) return { open };
+    await clock.sleep(LOOK_MS, signal);
+  }
 }
 
 /** @throws RouseError `not_found` */

@@ -1,4 +1,5 @@
 import { RouseError } from "../core/errors.ts";
+import type { LoadedChannel } from "../delivery/types.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
@@ -30,12 +31,17 @@ export function listChannels({ snapshot }: AdminDeps) {
       /** Whether people can write to the agent there, and how many may. */
       receives: channel?.listen !== undefined || channel?.request !== undefined,
       allowFrom: channel?.allowFrom?.length ?? 0,
+      dmPolicy: channel?.dmPolicy ?? ("allowlist" as const),
       /** Which agent answers: the first that fits a message's room and sender; null fits all. */
       agents: resolved?.loaded ? agentViews(resolved.id, snapshot()) : [],
     };
   });
   return { channels };
 }
+
+/** Whether no person may write on a channel. */
+const isForNobody = ({ allowFrom = [], dmPolicy = "allowlist" }: LoadedChannel["channel"]): boolean =>
+  allowFrom.length === 0 && dmPolicy !== "pairing" && dmPolicy !== "open";
 
 /** Probes the channels in use, and returns the state of their receiving. */
 export async function probeChannels(deps: AdminDeps) {
@@ -52,8 +58,8 @@ export async function probeChannels(deps: AdminDeps) {
       receive: service ? { ok: service.ok, message: service.message, since: iso(service.since) } : null,
       /** Set if its last sends failed: deliveries wait, and one at a time tests it. */
       away: breakers.find(({ of, state }) => of === id && state !== "closed") ?? null,
-      /** It receives, and allowFrom is empty: no message is answered. */
-      nobody: (channel.listen ?? channel.request) !== undefined && (channel.allowFrom?.length ?? 0) === 0,
+      /** It receives, and no message is answered: allowFrom is empty, and dmPolicy lets no other person write. */
+      nobody: (channel.listen ?? channel.request) !== undefined && isForNobody(channel),
     };
   });
   return { channels };

@@ -101,6 +101,11 @@ class Reader implements AsyncIterableIterator<StreamLine> {
     }
   }
 
+  /** Says that the stream is alive if no line does: without one, a reader does not know that it is connected. */
+  greet(): void {
+    if (this.#lines.length === 0) this.#lines.push({ type: "alive" });
+  }
+
   push(event: EventView): void {
     if (!this.matches(event) || this.#first.delete(event.id)) return;
     if (this.#lines.length >= MAX_WAITING) return this.skip(1);
@@ -179,6 +184,7 @@ class Feed implements EventFeed {
         const newest = (await store.list("events", { ...given({ path, mapping, outcome }), limit })).map((event) => eventView(event));
         reader.begin(0, newest.toReversed());
       }
+      reader.greet();
       return reader;
     } catch (error) {
       leave();

@@ -15,15 +15,15 @@ export interface SessionName {
 
 export type SessionDetail = Awaited<ReturnType<typeof showSession>>;
 
-/** Returns the sessions that a name may mean; no hook may have a key of the API's or a channel's. */
+/** Returns the sessions that a name may mean; no hook may have a key of the API's or a channel's. A hook's key that begins as a schedule's needs `origin`. */
 async function findCandidates({ store, snapshot }: AdminDeps, name: SessionName): Promise<SessionRef[]> {
   const { agent, origin, key, path, credential } = name;
   const { list, default: first } = snapshot().agents;
   // A key of the API names its agent.
   const [, , apiAgent] = /^api:([^:]+):([^:]+):/.exec(key) ?? [];
   if (apiAgent !== undefined && (origin ?? "api") === "api") return [{ agentId: agent ?? apiAgent, origin: "api", key }];
-  if (key.startsWith("channel:") && (origin ?? "channel") === "channel")
-    return (agent === undefined ? list.map(({ id }) => id) : [agent]).map((agentId) => ({ agentId, origin: "channel", key }));
+  const named = (["channel", "schedule"] as const).find((one) => key.startsWith(`${one}:`) && (origin ?? one) === one);
+  if (named) return (agent === undefined ? list.map(({ id }) => id) : [agent]).map((agentId) => ({ agentId, origin: named, key }));
   const agentId = agent ?? first.id;
   const inferred = origin ?? (key === "main" ? "main" : "hook");
   if (inferred !== "hook") return [{ agentId, origin: inferred, key }];

@@ -1,6 +1,7 @@
 import type { Admission } from "../limits/types.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
+import type { Pairings } from "../people/pairings.ts";
 import type { RunOperations } from "../runs/types.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -14,6 +15,7 @@ import type { Latencies } from "./watch-views.ts";
 import type { PlacedTrace } from "./test-hook.ts";
 import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
+import type { Schedules } from "../schedules/schedules.ts";
 import type { Bookmarks } from "./bookmarks.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
 import type { ConfigRecord, DeliveryRecord, Cluster, EventRecord, Queue, Store } from "../store/types.ts";
@@ -88,6 +90,8 @@ export interface AdminDeps {
   runs: RunOperations;
   approvals: Approvals;
   rules: ApprovalRules;
+  schedules: Schedules;
+  pairings: Pick<Pairings, "list" | "decide" | "revoke">;
   limits: Admission["usage"];
   channels: Pick<ChannelHealth, "probeAll" | "test">;
   replay(eventId: string, options: ReplayOptions): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;

@@ -4,6 +4,7 @@ import type {
   DeliveryRecord,
   EventRecord,
   FailedAttempt,
+  PastWait,
   RunRecord,
   RunSpec,
   SessionRecord,
@@ -108,11 +109,16 @@ function waitView(reason: WaitReason) {
   }
 }
 
+/** A wait of a run that is over: what for, and how long. */
+const pastWaitView = ({ since, until, ...wait }: PastWait) => ({ ...wait, since: iso(since), until: iso(until) });
+
 /** What is looked up for a run: the delivery of its reply, and what it waits for. */
 export interface RunFacts {
   delivery: DeliveryRecord | undefined;
   waitsFor: WaitReason | undefined;
 }
+
+const scheduleMark = ({ schedule }: RunSpec) => (schedule ? { ...schedule, dueAt: iso(schedule.dueAt) } : null);
 
 /** Renders a run. */
 export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
@@ -121,6 +127,8 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     id: run.id,
     eventId: run.eventId,
     kind: run.kind,
+    /** The schedule that started the run, and the due time that it is for. */
+    schedule: scheduleMark(run.spec),
     mapping: run.mapping ?? null,
     status: run.status,
     agentId: session.agentId,
@@ -190,8 +198,12 @@ export function runDetail(run: RunRecord, facts: RunFacts) {
     allowUnsafeExternalContent: spec.unsafe,
     /** Model calls at which tries of the run ended; those before an answer are in the steps. */
     failedAttempts: (run.failedAttempts ?? []).map(attemptView),
+    /** What it has waited for before, oldest first: the newest 20 waits. */
+    waits: (run.waits ?? []).map(pastWaitView),
     /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
     debug: spec.debug ?? null,
+    /** The ids that the front end of an API user gave its chat and message. */
+    correlation: spec.correlation ?? null,
   };
 }
 

@@ -44,8 +44,8 @@ function divideContent(content: readonly Content[], place: ImagePlace): { text: 
   return { text: texts.join("\n"), images };
 }
 
-/** Puts images between the boundary markers of a wrapped text. */
-function wrapImages(wrapped: string, id: string, images: readonly FilePart[]): ({ type: "text"; text: string } | FilePart)[] {
+/** Puts images between the boundary markers of a wrapped text, after the text. */
+export function wrapFiles<T>(wrapped: string, id: string, images: readonly T[]): ({ type: "text"; text: string } | T)[] {
   const end = `<<<END_EXTERNAL_CONTENT ${id}>>>`;
   return [{ type: "text", text: wrapped.slice(0, -end.length) }, ...images, { type: "text", text: end }];
 }
@@ -91,8 +91,8 @@ export function boundToolResults(boundary: Boundary, place: ImagePlace): Languag
     const { text, images } = divideContent(output.value, place);
     const bound = wrap(text, toolName, own);
     if (images.length === 0) return [{ ...part, output: { type: "text", value: bound } }, []];
-    if (place === "result") return [{ ...part, output: { type: "content", value: wrapImages(bound, own.id, images) } }, []];
-    const shown = wrapImages(wrap("What the tool has shown:", toolName, own), own.id, images);
+    if (place === "result") return [{ ...part, output: { type: "content", value: wrapFiles(bound, own.id, images) } }, []];
+    const shown = wrapFiles(wrap("What the tool has shown:", toolName, own), own.id, images);
     return [{ ...part, output: { type: "text", value: bound } }, shown];
   };
   const toBoundMessage = (message: Message): [message: Message, shown: UserPart[]] => {

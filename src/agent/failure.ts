@@ -7,11 +7,11 @@ export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn
 /** Why a model gave no answer. */
 export type ModelFailure = Omit<TurnFailure, "warnings">;
 
-/** Thrown within a model call that ends without an error and without an answer: withheld by a content filter, empty, or cut off. */
+/** Thrown within a model call that ends without an error and without an answer: withheld by a content filter, empty, cut off, or not asked for. */
 export class NoAnswerError extends Error {
-  readonly reason: "withheld" | "empty" | "cut";
+  readonly reason: "withheld" | "empty" | "cut" | "too_long";
 
-  constructor(reason: "withheld" | "empty" | "cut") {
+  constructor(reason: "withheld" | "empty" | "cut" | "too_long") {
     super(`no answer: ${reason}`);
     this.name = "NoAnswerError";
     this.reason = reason;
@@ -132,6 +132,7 @@ function sortVendorError(raw: RawVendorError, name: string): Kind | undefined {
 const NO_ANSWER: Record<NoAnswerError["reason"], Kind> = {
   withheld: { code: "provider_refused", why: "withheld its answer (content filter)", retryable: false },
   empty: { code: "provider_error", why: "gave no answer", retryable: true },
+  too_long: { code: "context_too_long", why: "was not asked: the input is longer than the model's window", retryable: false },
   cut: { code: "provider_unavailable", why: "ended the connection before its answer was complete", retryable: true },
 };
 

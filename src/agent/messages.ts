@@ -1,10 +1,11 @@
-import type { ModelMessage } from "ai";
-import { plainText, type TextPart } from "../core/text.ts";
+import type { FilePart, ModelMessage, TextPart } from "ai";
+import { plainText, type TextPart as InputPart } from "../core/text.ts";
 import type { Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary } from "./boundary.ts";
 import { renderParts } from "./context.ts";
 import { cutToTokens, estimateTokens, fitHistory, getShare, renderHistory, withoutOpenCalls } from "./history.ts";
-import type { ConversationMessage, TurnInput } from "./types.ts";
+import { wrapFiles } from "./bound-results.ts";
+import type { ConversationMessage, ConversationPart, InputImage, TurnInput } from "./types.ts";
 
 /** Kept free for the answer. */
 const ANSWER_TOKENS = 8_000;
@@ -21,7 +22,7 @@ export function buildInstructions(input: Pick<TurnInput, "agent" | "callerInstru
 }
 
 /** The new input, cut where it alone would not fit the model's window. */
-function fitInput(parts: readonly TextPart[], tokens: number): { parts: readonly TextPart[]; cut: number } {
+function fitInput(parts: readonly InputPart[], tokens: number): { parts: readonly InputPart[]; cut: number } {
   if (estimateTokens(plainText(parts)) <= tokens) return { parts, cut: 0 };
   let left = tokens;
   let cut = 0;
@@ -37,70 +38,42 @@ function fitInput(parts: readonly TextPart[], tokens: number): { parts: readonly
 function saidTokens(message: ConversationMessage): number {
   switch (message.role) {
     case "user":
-      return message.parts.reduce((sum, part) => sum + (part.type === "text" ? estimateTokens(part.text) : IMAGE_TOKENS), 8);
+      return message.parts.reduce((sum, part) => sum + (part.type === "image" ? IMAGE_TOKENS : estimateTokens(part.text) + 30), 8);
     case "assistant":
       return estimateTokens(message.text) + (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) + 8;
+    case "steps":
+      return estimateTokens(JSON.stringify(message.messages));
     case "tool":
       return estimateTokens(message.text) + 60;
   }
 }
 
-const getTexts = (message: ConversationMessage): string[] =>
-  message.role === "user" ? message.parts.flatMap((part) => (part.type === "text" ? part.text : [])) : [message.text];
+/** The most characters that tokens have on average, in any text that is not made of repetitions. */
+const MAX_CHARS_PER_TOKEN = 12;
+const REPEATED = /(.)\1{3,}/gs;
 
-/** Cuts the longest texts of messages that are too long together. */
-function cutSaid(
-  said: readonly ConversationMessage[],
-  tokens: number,
-  budget: number,
-): { messages: readonly ConversationMessage[]; cut: number } {
-  const texts = said.flatMap(getTexts).map(estimateTokens);
-  const fixed = tokens - texts.reduce((sum, size) => sum + size, 0);
-  const share = getShare(texts, Math.max(0, budget - fixed));
-  let cut = 0;
-  const fit = (text: string): string => {
-    const piece = cutToTokens(text, share);
-    cut += piece.cut;
-    return piece.text;
-  };
-  const messages = said.map((message): ConversationMessage => {
-    if (message.role !== "user") return { ...message, text: fit(message.text) };
-    return { ...message, parts: message.parts.map((part) => (part.type === "text" ? { ...part, text: fit(part.text) } : part)) };
-  });
-  return { messages, cut };
+const getText = (message: ConversationMessage): string => {
+  if (message.role === "user") return message.parts.map((part) => (part.type === "image" ? "" : part.text)).join("");
+  return message.role === "steps" ? JSON.stringify(message.messages) : message.text;
+};
+
+/** Returns whether a caller's messages are surely too long for a window, however the model counts. */
+export function isSurelyTooLong(messages: readonly ConversationMessage[], window: number): boolean {
+  const most = window * MAX_CHARS_PER_TOKEN;
+  const texts = messages.map(getText);
+  if (texts.reduce((sum, { length }) => sum + length, 0) <= most) return false;
+  return texts.reduce((sum, text) => sum + text.replaceAll(REPEATED, "$1").length, 0) > most;
 }
 
-/**
- * The newest messages that fit into `budget` tokens. They begin with something the user said, so that no result stands
- * without its call; from the last such message on all stay, and their longest texts are cut if they do not fit.
- */
-function fitSaid(
-  said: readonly ConversationMessage[],
-  budget: number,
-): { messages: readonly ConversationMessage[]; left: number; cut: number; tokens: number } {
-  const last = said.findLastIndex((message) => message.role === "user");
-  let tokens = 0;
-  let first = said.length;
-  for (let index = said.length - 1, sum = 0; index >= 0; index--) {
-    const message = said[index] as ConversationMessage;
-    sum += saidTokens(message);
-    if (sum > budget && index < last) break;
-    if (message.role === "user" || index === 0) {
-      first = index;
-      tokens = sum;
-    }
-  }
-  const kept = said.slice(first);
-  if (tokens <= budget) return { messages: kept, left: first, cut: 0, tokens };
-  return { ...cutSaid(kept, tokens, budget), left: first, tokens: budget };
+function renderPart(part: ConversationPart, boundary: Boundary): TextPart | FilePart {
+  if (part.type === "image") return { type: "file", data: part.data, mediaType: part.mediaType };
+  return part.type === "text" ? part : { type: "text", text: boundary.wrap(part.text, `file ${part.filename}`) };
 }
 
-function renderSaid(message: ConversationMessage): ModelMessage {
+function renderSaid(message: ConversationMessage, boundary: Boundary): ModelMessage | ModelMessage[] {
   switch (message.role) {
     case "user": {
-      const content = message.parts.map((part) =>
-        part.type === "text" ? part : { type: "file" as const, data: part.data, mediaType: part.mediaType },
-      );
+      const content = message.parts.map((part) => renderPart(part, boundary));
       const [only] = message.parts;
       return { role: "user", content: content.length === 1 && only?.type === "text" ? only.text : content };
     }
@@ -109,6 +82,8 @@ function renderSaid(message: ConversationMessage): ModelMessage {
       if (calls.length === 0) return { role: "assistant", content: message.text };
       return { role: "assistant", content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls] };
     }
+    case "steps":
+      return [...message.messages] as ModelMessage[];
     case "tool": {
       const output = { type: "text" as const, value: message.text };
       return { role: "tool", content: [{ type: "tool-result", toolCallId: message.callId, toolName: message.tool, output }] };
@@ -135,35 +110,53 @@ export interface MessageOptions {
   parts: readonly Part[];
   /** Tokens of the model's window. */
   window: number;
+  /** Whether the model can be given images. */
+  hasImages: boolean;
   /** Gets what was left out or cut. */
   warnings: string[];
 }
 
+/** Adds the images of an input inside the boundary, or says of a model that gets none that it cannot see them. */
+function withImages(
+  text: string,
+  images: readonly InputImage[],
+  { boundary, origin, hasImages }: Pick<MessageOptions, "boundary" | "hasImages"> & { origin: string },
+): Extract<ModelMessage, { role: "user" }>["content"] {
+  if (images.length === 0) return text;
+  const labels = images.map(({ label }) => label).join("\n");
+  if (!hasImages) return `${text}\n\n${boundary.wrap(`${labels}\n(this model cannot see images)`, origin)}`;
+  const files = images.map(({ mediaType, data }) => ({ type: "file" as const, data, mediaType }));
+  const wrapped = boundary.wrap(`The images that came with the message:\n${labels}`, origin);
+  return [{ type: "text", text: `${text}\n\n` }, ...wrapFiles(wrapped, boundary.id, files)];
+}
+
 /** The messages before a turn's first step, as many as fit into the model's window. */
-function buildMessages(input: TurnInput, { boundary, parts, window, warnings }: MessageOptions): ModelMessage[] {
+function buildMessages(input: TurnInput, { boundary, parts, window, warnings, hasImages }: MessageOptions): ModelMessage[] {
   const context = renderParts(parts, boundary);
-  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)) - estimateTokens(context));
+  const images = input.images ?? [];
+  const used = estimateTokens(buildInstructions(input)) + estimateTokens(context) + (hasImages ? images.length * IMAGE_TOKENS : 0);
+  const budget = Math.max(1000, window - ANSWER_TOKENS - used);
   const historyWithin = (tokens: number): ModelMessage[] => {
     const { turns, left } = fitHistory(input.history, tokens);
     if (left > 0) warnings.push(`${left} older turns were left out to fit the model's window`);
     return renderHistory(turns, boundary);
   };
   if (input.messages) {
-    const fitted = fitSaid(input.messages, budget);
-    if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
-    if (fitted.cut > 0) warnings.push(`the messages were cut by ${fitted.cut} characters to fit the model's window`);
-    const messages = withContext(fitted.messages, context).map(renderSaid);
-    return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
+    // What a caller sends is never cut: if it is too long, the turn fails, and the caller gets an error.
+    const tokens = input.messages.reduce((sum, message) => sum + saidTokens(message), 0);
+    const messages = withContext(input.messages, context).flatMap((message) => renderSaid(message, boundary));
+    return withoutOpenCalls([...historyWithin(Math.max(0, budget - tokens)), ...messages]);
   }
   const fitted = fitInput(input.input, budget);
   if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
-  const body = boundary.renderInput(fitted.parts, {
-    origin: input.hook === undefined ? (input.source ?? "user") : `hook ${input.hook}`,
-    unsafe: input.unsafe,
-  });
+  const origin = input.hook === undefined ? (input.source ?? "user") : `hook ${input.hook}`;
+  const body = boundary.renderInput(fitted.parts, { origin, unsafe: input.unsafe });
   const before = context === "" ? "" : `${context}\n\n`;
   const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
-  return [...historyWithin(budget - estimateTokens(plainText(fitted.parts))), { role: "user", content: before + lead + body }];
+  return [
+    ...historyWithin(budget - estimateTokens(plainText(fitted.parts))),
+    { role: "user", content: withImages(before + lead + body, images, { boundary, origin, hasImages }) },
+  ];
 }
 
 function getPartTokens(value: unknown): number {
@@ -203,6 +196,8 @@ function cutResults(steps: readonly ModelMessage[], budget: number): { messages:
   return { messages, cut };
 }
 
+/** The part of the room that results of tools have at least. */
+const MIN_RESULTS = 0.25;
 const CUT_RESULTS = "results of tools were cut";
 
 /** The messages of a turn for the model: what stands before its first step is rendered once, as long as it fits. */
@@ -244,7 +239,8 @@ export function createTurnPrompt(input: TurnInput, options: MessageOptions): Tur
         reserved = Math.min(Math.floor(needed * 1.5), Math.floor(room * 0.75));
         before = build();
       }
-      const { messages, cut } = cutResults(steps, room - getTokens(before));
+      // An estimate of a caller's long messages leaves no room at all: results are not cut to nothing for it.
+      const { messages, cut } = cutResults(steps, Math.max(room - getTokens(before), Math.floor(room * MIN_RESULTS)));
       if (cut > 0)
         warn([...own.filter((text) => !text.startsWith(CUT_RESULTS)), `${CUT_RESULTS} by ${cut} characters to fit the model's window`]);
       return [...before, ...messages];

@@ -52,6 +52,8 @@ const AWAY_SHARE = 0.5;
 function toOutcome({ code, retryable, vendor }: ModelFailure, tookMs: Ms, { timeoutMs }: CallOptions): CallOutcome {
   if (code === "rate_limited") return "busy";
   if (code === "provider_unavailable") return vendor?.status === 409 ? "answered" : "away";
+  // A model that was not asked has said nothing.
+  if (code === "context_too_long" && vendor === undefined) return "none";
   if (code === "timeout") return tookMs >= timeoutMs * AWAY_SHARE ? "away" : "none";
   return code === "cancelled" || retryable ? "none" : "answered";
 }

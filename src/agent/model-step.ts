@@ -10,7 +10,7 @@ import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { markInstructions, markMessages } from "./cache-markers.ts";
 import { mergingText } from "./merge.ts";
-import { buildInstructions, createTurnPrompt, type TurnPrompt } from "./messages.ts";
+import { buildInstructions, createTurnPrompt, isSurelyTooLong, type TurnPrompt } from "./messages.ts";
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
@@ -144,7 +144,7 @@ async function createCandidateCall(
   };
 
   return {
-    prompt: createTurnPrompt(input, { boundary, parts, window: candidate.contextTokens, warnings }),
+    prompt: createTurnPrompt(input, { boundary, parts, window: candidate.contextTokens, hasImages: candidate.hasImages, warnings }),
     async call(messages, step) {
       const startedAt = clock.now();
       const answer = await ask(messages, step);
@@ -179,12 +179,14 @@ export function createStepCall(
 ): (steps: readonly StepRecord[], isLast: boolean) => Promise<ModelStep> {
   const { input, clock, log, deadline, warnings } = options;
   const { signal, timeoutMs } = input;
-  const speaker = input.onText && createSpeaker(input.onText);
+  const speaker = input.onText && createSpeaker(input.onText, input.onReasoning);
   const calls = new Map<ModelCandidate, CandidateCall>();
   // What is written to a cache costs more: only where a later request begins with it.
   const isContinued = options.tools.some(({ name }) => name !== READ_RESULT) || input.history.length > 0;
   const wasCut = JSON.stringify(input.history).includes(READ_ON);
   const ask = async (candidate: ModelCandidate, steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep> => {
+    if (candidate.isWindowKnown && input.messages && isSurelyTooLong(input.messages, candidate.contextTokens))
+      throw new NoAnswerError("too_long");
     const { prompt, call } = calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
     calls.set(candidate, { prompt, call });
     const hasCut = wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));

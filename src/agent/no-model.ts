@@ -16,6 +16,7 @@ export function echoTurn(input: EchoInput, kinds: readonly ProviderDescription[]
     ok: true,
     text,
     spoken: text,
+    reasoning: "",
     calls: [],
     messages,
     usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0, costUsd: 0 },

@@ -23,6 +23,10 @@ export interface View {
 export type OutsidePlace = "input" | "history" | "context" | "results" | "messages";
 
 const isToolMessage = (message: unknown): boolean => (message as { role?: unknown } | null)?.role === "tool";
+const getDocuments = (messages: readonly ConversationMessage[] = []) =>
+  messages.flatMap((message) => (message.role === "user" ? message.parts.filter((part) => part.type === "document") : []));
+const hasToolMessage = (message: ConversationMessage): boolean =>
+  message.role === "steps" ? message.messages.some(isToolMessage) : isToolMessage(message);
 
 /** What a hook sent is outside text even if the operator has taken its boundary away, and what people other than the owner write, too. */
 function isOutsideInput(input: readonly TextPart[], isChannel: boolean): boolean {
@@ -60,11 +64,12 @@ export function findOutside(view: View): OutsidePlace | undefined {
     return results.length > 0 ? "results" : undefined;
   }
   const { earlier, own, said } = divideTurns(view);
+  if (getDocuments(messages).length > 0) return "input";
   if (earlier.some(isOutsideTurn)) return "history";
   if (own.some(hasOutsideContext)) return "context";
-  if (messages?.slice(0, said).some(isToolMessage)) return "messages";
+  if (messages?.slice(0, said).some(hasToolMessage)) return "messages";
   if (!countsOwnResults) return undefined;
-  return results.length > 0 || own.some(isOutsideTurn) || messages?.slice(said).some(isToolMessage) ? "results" : undefined;
+  return results.length > 0 || own.some(isOutsideTurn) || messages?.slice(said).some(hasToolMessage) ? "results" : undefined;
 }
 
 /** The words of people, and of the operator, among the parts of an input. */
@@ -86,7 +91,9 @@ export function divideWords({ kind, history, input, messages = [], context, resu
     [
       ...[input, ...history.map((turn) => turn.input)].flat().map(({ text }) => text),
       ...shown.map(({ text }) => text),
+      ...getDocuments(messages).map(({ text }) => text),
       ...messages.map((message) => (message.role === "tool" ? message.text : "")),
+      JSON.stringify(messages.flatMap((message) => (message.role === "steps" ? message.messages.filter(isToolMessage) : []))),
       JSON.stringify(history.flatMap((turn) => turn.messages.filter(isToolMessage))),
       JSON.stringify(results),
     ].join("\n");

@@ -5,6 +5,7 @@ import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { passOnTrace } from "../core/trace-context.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
+import { transcriptionIssues } from "./transcribe.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
 import { telemetryIssues } from "../telemetry/open.ts";
@@ -19,8 +20,10 @@ import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
 import { createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
-import { getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
+import { toCallerCallId } from "./caller-calls.ts";
+import { getReasoning, getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
+import { SCHEDULE_TOOL } from "../core/tool-names.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import { traceTools } from "./traced-turn.ts";
@@ -70,6 +73,9 @@ function createModelCache(fetcher: typeof fetch): (provider: NamedProvider, mode
   };
 }
 
+/** Rouse's own tools, which give way to a caller's tool of the same name. */
+const OF_ROUSE: ReadonlySet<string> = new Set([READ_RESULT, SCHEDULE_TOOL]);
+
 /** Makes the runtime of a snapshot. `issues` are config errors about models, providers and tools. */
 export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
   const { config, env, clock, log, kinds, plugins } = options;
@@ -79,6 +85,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     ...telemetryIssues(config),
     ...set.issues,
     ...embeddingIssues(config, kinds),
+    ...transcriptionIssues(config, kinds),
     ...toolIssues(config, offers.tools, isIncomplete),
   ];
   const toolBox = createToolBox({
@@ -111,7 +118,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const callerNames = new Set(callerTools.map(({ name }) => name));
     const own = await offerOwnTools(input.extensions ?? [], toolTurn);
     const telemetry = options.telemetry?.();
-    const tools = traceTools([...own.filter(({ name }) => name !== READ_RESULT || !callerNames.has(name)), ...picked.tools], telemetry);
+    const tools = traceTools([...own.filter(({ name }) => !OF_ROUSE.has(name) || !callerNames.has(name)), ...picked.tools], telemetry);
     const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> => getModel(provider, model.model);
     const end = await runLoop({
       runId: info.runId,
@@ -195,7 +202,8 @@ function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
     ok: true,
     text: said === "" && isLimited ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last) : said,
     spoken: getSpoken(steps),
-    calls: open.map(({ modelCallId: id, name: tool, input }) => ({ id, tool, input })),
+    reasoning: getReasoning(steps),
+    calls: open.map((call) => ({ id: toCallerCallId(call, steps), tool: call.name, input: call.input })),
     messages: steps.flatMap(toHistoryMessages),
     usage: addUsage(steps.map(({ usage }) => usage)),
     model: last.model,

@@ -14,8 +14,11 @@ export interface Speaker {
   hasSpoken(): boolean;
 }
 
-export function createSpeaker(onText: (delta: string) => void): Speaker {
+export function createSpeaker(onText: (delta: string) => void, onReasoning: (delta: string) => void = () => undefined): Speaker {
   let pieces = createPieces();
+  /** The block of reasoning that was passed on last. */
+  let thought: string | undefined;
+  let steps = 0;
   let spokeBefore = false;
   let spoke = false;
   const say = (text: string): void => {
@@ -24,8 +27,14 @@ export function createSpeaker(onText: (delta: string) => void): Speaker {
       spoke = true;
     }
   };
+  const think = (id: string, text: string): void => {
+    const block = `${steps}.${id}`;
+    onReasoning(thought !== undefined && thought !== block ? STEP_GAP + text : text);
+    thought = block;
+  };
   return {
     begin() {
+      steps++;
       pieces = createPieces();
       spokeBefore ||= spoke;
       spoke = false;
@@ -34,6 +43,7 @@ export function createSpeaker(onText: (delta: string) => void): Speaker {
     async read(parts) {
       for await (const part of parts) {
         if (part.type === "text-delta" && part.text !== "") say(part.text);
+        else if (part.type === "reasoning-delta" && part.text !== "") think(part.id, part.text);
         else if (part.type === "error") throw part.error;
         else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
       }

@@ -34,6 +34,17 @@ export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string 
     })
     .join("");
 
+/** Returns what the model thought in the steps, as a reader of the stream gets it. */
+export const getReasoning = (steps: readonly StepRecord[]): string =>
+  steps
+    .flatMap(({ messages }) => messages)
+    .flatMap((message) => {
+      const { content } = message as { content?: unknown };
+      return Array.isArray(content) ? (content as TextPart[]) : [];
+    })
+    .flatMap(({ type, text }) => (type === "reasoning" && typeof text === "string" && text !== "" ? [text] : []))
+    .join(STEP_GAP);
+
 /** Returns the whole text of the steps, as a reader of the stream gets it. */
 export const getSpoken = (steps: readonly StepRecord[]): string =>
   steps

@@ -50,7 +50,7 @@ export interface ModelCandidate {
   provider: NamedProvider;
   /** The window of the model, in tokens: what is sent to it has to fit. */
   contextTokens: number;
-  /** Whether it may be given images of tools. */
+  /** Whether it may be given images. */
   hasImages: boolean;
   /** False if the config does not state the window: `contextTokens` is the default then. */
   isWindowKnown: boolean;
@@ -86,12 +86,26 @@ export interface ToolCall {
   input: unknown;
 }
 
-export type ConversationPart = { type: "text"; text: string } | { type: "image"; mediaType: string; data: Uint8Array };
+/** An image that somebody sent. */
+export interface InputImage {
+  /** How the input names it. */
+  label: string;
+  mediaType: string;
+  data: Uint8Array;
+}
+
+export type ConversationPart =
+  | { type: "text"; text: string }
+  | { type: "image"; mediaType: string; data: Uint8Array }
+  /** The text of a file: outside text, whoever sent the file. */
+  | { type: "document"; filename: string; text: string };
 
 /** What a caller and the model have said to each other. A tool's result is outside text, whoever carried the call out. */
 export type ConversationMessage =
   | { role: "user"; parts: readonly ConversationPart[] }
   | { role: "assistant"; text: string; calls: readonly ToolCall[] }
+  /** All that a turn of the gateway said, with the results of the agent's tools, as messages of the `ai` package. */
+  | { role: "steps"; messages: readonly unknown[] }
   | { role: "tool"; callId: string; tool: string; text: string };
 
 /** A tool of the caller: a turn that calls it ends with the call. `schema` is the JSON schema of its input. */
@@ -139,6 +153,8 @@ export interface TurnInput {
   input: readonly TextPart[];
   /** The new input where it is more than text: takes the place of `input`. */
   messages?: readonly ConversationMessage[];
+  /** Images that came with `input`. They are outside content. */
+  images?: readonly InputImage[];
   /** What tools and context providers may know of the turn. */
   info: TurnInfo;
   /** What context is looked up for; may be blank. */
@@ -168,6 +184,8 @@ export interface TurnInput {
   signal: AbortSignal;
   /** Set where somebody watches the text; then the turn streams. */
   onText?: (delta: string) => void;
+  /** The same for the model's reasoning. */
+  onReasoning?: (delta: string) => void;
   /** What a `builtin/echo` heartbeat needs to know. */
   heartbeat?: boolean;
   /** The id of the run's boundary; default a new one. */
@@ -213,6 +231,8 @@ export type TurnResult =
       text: string;
       /** All it said, before its tools' calls too: what `onText` was given, joined. */
       spoken: string;
+      /** What it thought, as far as the provider shows it: what `onReasoning` was given, joined. */
+      reasoning: string;
       /** Calls that are the caller's to carry out. */
       calls: ToolCall[];
       messages: unknown[];

@@ -11,7 +11,7 @@ export interface ChannelDecision extends WrittenDecision {
 }
 
 /** The answer to a person who may not decide. It is the same if there is no such approval, so that it reveals nothing. */
-const NOT_ALLOWED = "You are not one of the approvers of this agent, so nothing was decided.";
+export const NOT_ALLOWED = "You are not one of the approvers of this agent, so nothing was decided.";
 
 const DONE: Record<WrittenDecision["verdict"], (tool: string) => string> = {
   approve: (tool) => `Approved: ${tool} is called.`,

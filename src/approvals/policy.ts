@@ -2,7 +2,7 @@ import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
 import type { ToolHints } from "../agent/offered-tool.ts";
 import type { OutsidePlace } from "../agent/provenance.ts";
 import type { UNTRUSTED } from "../config/schema/tools.ts";
-import { coversTool } from "../core/tool-names.ts";
+import { coversTool, SCHEDULE_TOOL_NAME } from "../core/tool-names.ts";
 
 type Untrusted = (typeof UNTRUSTED)[number];
 
@@ -64,10 +64,14 @@ const UNNAMED = "that neither the operator, the owner nor the caller has named";
 /** Decides whether a tool call is made, needs approval or is withheld. */
 export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const { tool, hints } = call;
-  if (turn.isAllowed) return { kind: "run" };
-  const entry = findApprove(turn.approve, call);
   const ask = (reason: "rule" | "untrusted", why: string): CallVerdict =>
     turn.canAsk ? { kind: "ask", reason, why } : { kind: "withhold", why: `${why} No approver can be asked here.` };
+  if (tool === SCHEDULE_TOOL_NAME) {
+    const why = "A schedule always needs approval.";
+    return turn.outside === undefined ? ask("rule", why) : ask("untrusted", `${why} When it was proposed, ${SEEN[turn.outside]}.`);
+  }
+  if (turn.isAllowed) return { kind: "run" };
+  const entry = findApprove(turn.approve, call);
   if (entry !== undefined) return ask("rule", `Calls of ${tool} need approval: \`approve\` has "${entry}".`);
   if (hints.readOnly || turn.outside === undefined) return { kind: "run" };
   const { links, recipients } = turn;

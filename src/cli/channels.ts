@@ -18,16 +18,23 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, ({ api }) => read(api.channels.$get()));
   if (options.json) return printJson(io, answer);
   const { channels } = answer;
-  const rows = channels.map(({ name, id, loaded, receives, allowFrom, defaultTo, limit, fallback, agents }) => [
+  const rows = channels.map(({ name, id, loaded, receives, allowFrom, dmPolicy, defaultTo, limit, fallback, agents }) => [
     name,
     name === id ? (loaded ? "configured" : "–") : `= ${id}`,
-    receives ? (allowFrom === 0 ? "no allowed senders" : `from ${allowFrom}`) : "–",
+    receives ? renderSenders(allowFrom, dmPolicy) : "–",
     defaultTo ?? "–",
     limit === null ? "–" : String(limit),
     fallback ? "yes" : "–",
     receives ? renderAgents(agents) : "–",
   ]);
   printTable(io, ["CHANNEL", "STATE", "RECEIVES", "DEFAULT TO", "LIMIT", "LAST RESORT", "AGENTS"], rows);
+}
+
+/** Who may write: those in allowFrom, and whom dmPolicy adds. */
+function renderSenders(allowFrom: number, dmPolicy: ChannelView["dmPolicy"]): string {
+  const allowed = allowFrom === 0 ? "no allowed senders" : `from ${allowFrom}`;
+  if (dmPolicy === "allowlist") return allowed;
+  return dmPolicy === "open" ? "from everybody" : `${allowed}, ${dmPolicy === "pairing" ? "pairing" : "groups only"}`;
 }
 
 async function status(options: CommonOptions, io: CliIo): Promise<void> {

@@ -13,7 +13,8 @@ import { cell } from "./text.ts";
 
 interface ProposeOptions extends CommonOptions {
   event?: string[];
-  fix?: string;
+  /** True without a mapping: the nearest one. */
+  fix?: string | true;
   say?: string;
   /** False with `--no-model`. */
   model?: string | false;
@@ -33,8 +34,10 @@ function readDeliver(text: string | undefined): ProposalRequest["deliver"] {
 }
 
 /** Prints what will be done, and what it may cost, before a model is asked. */
-function printPlan({ name, path, events, model, masked, leftOut, notes }: ProposalPlan, io: CliIo): void {
+function printPlan({ name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan, io: CliIo): void {
   io.out(`the draft ${name}, from ${count(events, "event")} of ${path}\n`);
+  if (mends) io.out(`mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`);
+  for (const { condition, reason } of mends?.reasons ?? []) io.out(`  ${cell(`${condition}: ${reason}`)}\n`);
   for (const { eventId, reason } of leftOut) io.out(`left out: ${eventId}, ${cell(reason)}\n`);
   for (const note of notes) io.out(`note: ${cell(note)}\n`);
   if (masked.length > 0) io.out(`masked: ${cell(masked.join(", "))}\n`);
@@ -65,7 +68,7 @@ function printEvents({ events, mapping }: Proposal, io: CliIo): void {
 }
 
 function printProposal(proposal: Proposal, io: CliIo): void {
-  const { name, file, text, fixtures, notes, problems, whatIf, unwritten, replaces } = proposal;
+  const { name, file, text, edit, fixtures, notes, problems, whatIf, unwritten, replaces } = proposal;
   const shown = (one: string): string => relative(io.cwd, one);
   io.out(`\nThe draft is not live: hooks are handled as before.\n`);
   if (unwritten) {
@@ -75,7 +78,8 @@ function printProposal(proposal: Proposal, io: CliIo): void {
   io.out(`Wrote ${shown(file)}${replaces.length > 0 ? `, which replaces ${replaces.join(", ")} when it is accepted` : ""}\n`);
   for (const fixture of fixtures)
     io.out(`Wrote ${shown(fixture.file)}: ${fixture.outcome}${fixture.mapping === null ? "" : ` by ${fixture.mapping}`}\n`);
-  printBlock(io, "draft", text);
+  if (edit) printBlock(io, "change", edit.diff);
+  else printBlock(io, "draft", text);
   printEvents(proposal, io);
   for (const problem of problems) io.out(`problem: ${cell(problem)}\n`);
   for (const note of notes) io.out(`note: ${cell(note)}\n`);
@@ -143,13 +147,17 @@ export function register(program: Command, io: CliIo): void {
       )
       .option("--event <id...>", "the events, of one hook")
       .option("--say <text>", "what the mapping is for")
-      .option("--fix <mapping>", "mend this live mapping; the draft is named after it")
+      .option(
+        "--fix [mapping]",
+        "mend this live mapping, or the one that is nearest to taking the first event; the draft is named after it",
+      )
       .option("--model <model>", "the model that proposes (default: that of the default agent)")
       .option("--no-model", "ask no model: draft from the fields that the events have")
       .option("--agent <id>", "the agent that takes the turns of the mapping")
       .option("--deliver <route>", "where replies go: <channel>:<recipient>, <channel> or none"),
     'rouse propose tickets --event evt_… evt_… --say "page me when a P1 ticket opens" --agent ops',
     "rouse propose --fix shop.order --event evt_…",
+    "rouse propose --fix --event latest --no-model",
     "rouse propose tickets --event latest --no-model",
   ).action((name: string | undefined, options: ProposeOptions) => propose(name, options, io));
 }

@@ -84,22 +84,28 @@ async function replayOne(name: string, to: GatewayConnection, options: ReplayOpt
 }
 
 /** The last line of a bulk replay: `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
-function replaySum(end: { replayed: number; failed: number }, outcomes: ReadonlyMap<string, number>): string {
+function replaySum(end: { replayed: number; failed: number }, outcomes: ReadonlyMap<string, number>, dryRun: boolean): string {
   const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
-  const sum = `${end.replayed} replayed${counts === "" ? "" : `: ${counts}`}`;
+  const sum = `${end.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
   return end.failed > 0 ? `${sum}; ${end.failed} could not be replayed` : sum;
 }
 
 /** Follows a bulk replay: the bar on a terminal, a line for each event, the sum at the end. */
-async function replayAll(chosen: Omit<BulkReplay, "dryRun">, to: GatewayConnection, options: ReplayOptions, io: CliIo): Promise<void> {
+async function replayAll(
+  { ids, ...chosen }: Omit<BulkReplay, "dryRun">,
+  to: GatewayConnection,
+  options: ReplayOptions,
+  io: CliIo,
+): Promise<void> {
+  const dryRun = options.dryRun === true;
   const all: ReplayLine[] = [];
   let progress: ProgressLine | undefined;
   let done = 0;
   const outcomes = new Map<string, number>();
-  const json = { ...chosen, since: options.since, until: options.until, dryRun: false };
+  const json = { ...chosen, since: options.since, until: options.until, dryRun, ...(ids && { ids: [...ids] }) };
   for await (const line of readLines<ReplayLine>(to.api.events.replay.$post({ json }))) {
     if (options.json) all.push(line);
-    if (line.type === "total") progress = createProgress(io, "replaying", line.total);
+    if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
     if (line.type === "result") {
       done++;
       // The bar goes away before a line is printed, so that they never share one.
@@ -112,15 +118,31 @@ async function replayAll(chosen: Omit<BulkReplay, "dryRun">, to: GatewayConnecti
     if (line.type === "end") {
       progress?.end();
       if (line.failed > 0) io.exitCode = EXIT.failure;
-      if (!options.json) io.out(`${replaySum(line, outcomes)}\n`);
+      if (!options.json) io.out(`${replaySum(line, outcomes, dryRun)}\n`);
     }
   }
   if (options.json) printJson(io, { lines: all });
 }
 
-function checkOne(options: ReplayOptions): void {
-  for (const name of [...FILTERS, "rate"] as const)
-    if (options[name] !== undefined) throw usage(`--${name} chooses several events: leave the event's id out`);
+/** @throws RouseError `usage` if options that choose events, or that one event has, come with ids. */
+function checkNamed(count: number, options: ReplayOptions): void {
+  if (options.failed || options.unmatched) throw usage("name events, or use --failed or --unmatched");
+  for (const name of FILTERS) if (options[name] !== undefined) throw usage(`--${name} chooses several events: leave the ids out`);
+  if (count === 1 && options.rate !== undefined) throw usage("--rate goes with several events: leave the id out");
+  const { action, edit } = options;
+  if (count > 1 && (action !== undefined || edit)) throw usage(`--${edit ? "edit" : "action"} goes with one event`);
+}
+
+/** Replays the events that are named; several of them from the oldest to the newest. */
+async function replayNamed(names: readonly string[], options: ReplayOptions, io: CliIo): Promise<void> {
+  checkNamed(names.length, options);
+  await connected(options, io, async (to) => {
+    const [only] = names;
+    if (names.length === 1) return replayOne(only as string, to, options, io);
+    const ids: string[] = [];
+    for (const name of names) ids.push(await resolveId(to, "events", name));
+    await replayAll({ select: "all", ids, perSecond: readRate(options.rate) }, to, options, io);
+  });
 }
 
 function checkMany(select: BulkReplay["select"], { action, edit, outcome, yes, dryRun }: ReplayOptions): void {
@@ -144,15 +166,11 @@ function readFilters({ path, mapping, ...options }: ReplayOptions, io: CliIo): P
   return { path, mapping, outcome, since, until, limit: readCount("limit", options.limit) };
 }
 
-async function replay(id: string | undefined, options: ReplayOptions, io: CliIo): Promise<void> {
-  if (id !== undefined && (options.failed || options.unmatched)) throw usage("name one event, or use --failed or --unmatched");
+async function replay(names: readonly string[], options: ReplayOptions, io: CliIo): Promise<void> {
+  if (names.length > 0) return replayNamed(names, options, io);
   if (options.failed && options.unmatched) throw usage("use --failed or --unmatched");
   const select = getSelection(options);
-  if (id !== undefined) {
-    checkOne(options);
-    return connected(options, io, (to) => replayOne(id, to, options, io));
-  }
-  if (select === undefined) throw usage("name one event, or choose several with --failed, --unmatched, --outcome, --path or --since");
+  if (select === undefined) throw usage("name events, or choose several with --failed, --unmatched, --outcome, --path or --since");
   checkMany(select, options);
   const chosen = { select, ...readFilters(options, io), perSecond: readRate(options.rate) };
   if (options.dryRun) {
@@ -166,7 +184,7 @@ async function replay(id: string | undefined, options: ReplayOptions, io: CliIo)
 export function registerReplay(events: Command, io: CliIo): void {
   reading(
     events
-      .command("replay [event]")
+      .command("replay [event...]")
       .description("replay events with the current mappings")
       .option("--failed", "all that failed: of those with runs, only the failed runs start again")
       .option("--unmatched", "all that no mapping matched")
@@ -180,10 +198,11 @@ export function registerReplay(events: Command, io: CliIo): void {
       .option("--action <n>", "only this action of one event, by its number from 1")
       .option("--edit", "open the body of one event in $VISUAL or $EDITOR, and replay it as saved")
       .option("--yes", "replay accepted events, too: they do their work a second time")
-      .option("--dry-run", "only say what would be done; for several events in groups"),
+      .option("--dry-run", "only say what would be done; for events that filters choose in groups"),
     "rouse events replay evt_… --dry-run",
     "rouse events replay evt_… --edit",
+    "rouse events replay evt_… evt_… --dry-run",
     "rouse events replay --unmatched --since 1d",
     "rouse events replay --outcome rejected --path shop --rate 5/s",
-  ).action((id: string | undefined, options: ReplayOptions) => replay(id, options, io));
+  ).action((names: string[], options: ReplayOptions) => replay(names, options, io));
 }

@@ -74,6 +74,24 @@ export function renderWait({ waitsFor, status }: RunView, renderTime: (iso: stri
   }
 }
 
+/** What a run has waited for. */
+function renderPastWait(wait: RunDetail["waits"][number]): string {
+  switch (wait.kind) {
+    case "limit":
+      return `limits.${wait.limit} of ${wait.scope}`;
+    case "model":
+      return `the model ${wait.of}`;
+    case "delay":
+      return "its next try";
+    case "batch":
+      return "further events of its batch";
+    case "approval":
+      return `a person (${wait.approvalIds.join(", ")})`;
+    case "queue":
+      return "a free worker, or a run of its session that went first";
+  }
+}
+
 /** What the provider said with its error, in one line. */
 function renderVendorError(error: RunDetail["error"]): string | null {
   const { status, code, param, message } = error?.vendor ?? {};
@@ -180,7 +198,9 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   if (options.json) return printJson(io, answer);
   printRun(answer.run, io);
   for (const step of answer.steps) printStep(step, io);
-  const { failedAttempts } = answer.run;
+  const { failedAttempts, waits } = answer.run;
+  const waited = waits.map((wait) => `${localTime(wait.since)}  ${renderDuration(wait.since, wait.until)} for ${renderPastWait(wait)}`);
+  if (waited.length > 0) printBlock(io, "waited", waited.join("\n"));
   if (failedAttempts.length > 0)
     printBlock(io, "model calls without an answer", failedAttempts.map((one) => `${localTime(one.at)}  ${renderAttempt(one)}`).join("\n"));
   if (answer.run.reply !== null) printBlock(io, "reply", answer.run.reply);

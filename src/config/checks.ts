@@ -1,6 +1,7 @@
 import type { Issue } from "../core/errors.ts";
 import { sessionKeyProblem } from "../core/session-key.ts";
 import { patternsMeet } from "../core/tool-names.ts";
+import { scheduleIssues } from "./schedule-checks.ts";
 import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
@@ -121,6 +122,7 @@ export function checkConfig(config: Config, hasFile: boolean): Issue[] {
     ...tokenIssues(config, hasFile),
     ...agentIssues(config),
     ...apiKeyIssues(config),
+    ...scheduleIssues(config),
     ...sessionKeyIssues(config),
   ];
 }

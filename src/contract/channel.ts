@@ -1,8 +1,9 @@
 /** What a channel is, what it gets, and what passes between it and the gateway. */
+import type { Attachment } from "../store/attachments.ts";
 import type { Cursor } from "../store/cursor.ts";
 import type { Verdict } from "../store/steps.ts";
 
-export type { Cursor, Verdict };
+export type { Attachment, Cursor, Verdict };
 
 /** One message, already in a piece that fits the channel. */
 export interface OutgoingMessage {
@@ -66,6 +67,36 @@ export interface ApprovalPress {
   verdict: Verdict;
 }
 
+/** The bytes of a file, or why there are none: `retry` may pass later, `failed` never will. `reason` quotes no address. */
+export type FetchedFile =
+  | { status: "found"; body: ReadableStream<Uint8Array> }
+  | { status: "retry"; reason: string; afterMs?: number }
+  | { status: "failed"; reason: string };
+
+/** A message that somebody else, or the agent, wrote before. All of it is outside text. */
+export interface EarlierMessage {
+  /** Who wrote it: a display name or an id. */
+  author?: string | undefined;
+  text: string;
+}
+
+/** A message of a thread, as the vendor's API gives it. */
+export interface ThreadMessage extends EarlierMessage {
+  /** As in `IncomingMessage.id`. */
+  id: string;
+  /** When it was written, in milliseconds since the epoch. */
+  at: number;
+}
+
+/** The part of a thread that is asked for. */
+export interface ThreadPlace {
+  to: string;
+  thread: string;
+  /** The id of a message: only those before it. */
+  before: string;
+  limit: number;
+}
+
 /** A message that somebody wrote on the channel. */
 export interface IncomingMessage {
   /** The channel's own id of the message: a repeat of it makes no second turn. */
@@ -79,11 +110,21 @@ export interface IncomingMessage {
   direct: boolean;
   /** The kind of room, if it is not a direct message, and the room's display name. Default: a group. */
   room?: { kind: "group" | "channel"; name?: string | undefined } | undefined;
+  /** The language of the sender's app, as a tag (`de`, `pt-br`), if the vendor tells it. */
+  language?: string | undefined;
   /** The sender's display name, which people can change. */
   name?: string | undefined;
   /** The files that came with it, a line each: their names are outside text, whoever sends them on. */
   files?: readonly string[] | undefined;
-  /** Empty only if there are files. */
+  /** The files whose content the agent gets. */
+  attachments?: readonly Attachment[] | undefined;
+  /** The message that this one quotes or answers; an id alone if the vendor sends no more. */
+  quoted?: EarlierMessage | { id: string } | undefined;
+  /** The id of the message whose text this one replaces: an edit. It has an id of its own. */
+  edits?: string | undefined;
+  /** Set to false for a message of a thread that does not address the agent: it counts if the agent takes part in the thread. */
+  addressed?: false | undefined;
+  /** Empty only if there are files or attachments. */
   text: string;
 }
 
@@ -115,6 +156,13 @@ export interface ChannelHost extends Cursor {
   report(state: ServiceState): void;
 }
 
+/**
+ * Who may write direct messages: `allowlist`, those in `allowFrom`; `pairing`, also those whom the operator has approved;
+ * `open`, everybody; `closed`, no person. In groups only those in `allowFrom` may.
+ */
+export const DM_POLICIES = ["allowlist", "pairing", "open", "closed"] as const;
+export type DmPolicy = (typeof DM_POLICIES)[number];
+
 /** A place where replies go. Only `send` is required. */
 export interface Channel {
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendResult>;
@@ -125,6 +173,12 @@ export interface Channel {
   ask?(question: ApprovalQuestion, signal: AbortSignal): Promise<SendResult>;
   /** Takes the buttons of a question away, if the vendor lets a message be changed. */
   endQuestion?(question: EndedQuestion, signal: AbortSignal): Promise<SendResult>;
+  /** Opens a file that came with a message. Credentials go to the vendor's hosts alone, and no redirect is followed. */
+  fetchFile?(file: Attachment, signal: AbortSignal): Promise<FetchedFile>;
+  /** Finds a message that was quoted by its id alone; undefined if the vendor does not have it. */
+  findQuoted?(message: { id: string; to: string }, signal: AbortSignal): Promise<EarlierMessage | undefined>;
+  /** Lists the newest messages of a thread that were written before a message, oldest first. */
+  listThread?(place: ThreadPlace, signal: AbortSignal): Promise<ThreadMessage[]>;
   /** The recipient of direct messages to a person whose id is as `IncomingMessage.from` gives it. Default: the id. */
   directRecipient?(person: string): string;
   /** The longest message, in UTF-16 units of the markdown or as `measurePiece` counts; default unlimited. */
@@ -135,6 +189,8 @@ export interface Channel {
   measure?(text: string): number;
   /** Ids of those who may speak to the agent, as `from` gives them. Messages of other people are recorded and not answered. Default: no person may. */
   allowFrom?: readonly string[];
+  /** Who else may write direct messages to the agent. Default: `allowlist`, those in `allowFrom` alone. */
+  dmPolicy?: DmPolicy;
   /** Listens until `signal` aborts; reconnects by itself, and reports how it does. Runs in one process at a time. */
   listen?(signal: AbortSignal, host: ChannelHost): Promise<void>;
   /** Answers requests to `/channels/<id>` and below. The gateway has not authenticated the sender: the plugin does. */

@@ -47,7 +47,7 @@ export interface TurnInfo {
   agentId: string;
   sessionKey: string;
   runId: string;
-  kind: "hook" | "heartbeat" | "channel" | "api";
+  kind: "hook" | "heartbeat" | "schedule" | "channel" | "api";
 }
 
 export interface ToolCallInfo extends TurnInfo {

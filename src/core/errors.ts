@@ -53,7 +53,10 @@ export const REQUEST_ERRORS = {
   approval_decided: { status: 409, meaning: "The approval has been decided already." },
   approval_expired: { status: 409, meaning: "The tool call was not decided about in time (`tools.approvalTimeout`)." },
   approval_changed: { status: 409, meaning: "The run no longer makes the call that the approval is about." },
-  not_retryable: { status: 409, meaning: "The run or the delivery cannot be retried, or the event not discarded, in its state." },
+  not_retryable: {
+    status: 409,
+    meaning: "The run or the delivery cannot be retried, or the event not discarded or replayed, in its state.",
+  },
   transform_failed: { status: 500, meaning: "The transform of the mapping failed, or returned a value that cannot be used." },
   mapping_failed: { status: 500, meaning: "A condition, a template or an expression of the mapping failed." },
   overloaded: { status: 503, meaning: "Too much work is waiting or running; try again later." },

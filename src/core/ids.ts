@@ -1,11 +1,11 @@
-import { randomFillSync, randomInt } from "node:crypto";
+import { createHash, randomFillSync, randomInt } from "node:crypto";
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuv";
 const POOL = Buffer.allocUnsafe(17 * 256);
 let offset = POOL.length;
 
 /** The kinds of id: the prefix tells a reader of a log or a receipt what an id names. */
-export type IdPrefix = "evt" | "run" | "sev" | "dlv" | "req" | "job" | "trn" | "doc" | "gwy" | "apr" | "rul";
+export type IdPrefix = "evt" | "run" | "sev" | "dlv" | "req" | "job" | "trn" | "doc" | "gwy" | "apr" | "rul" | "sch" | "par";
 
 function base32Time(ms: number): string {
   let text = "";
@@ -50,6 +50,12 @@ export function newId(prefix: IdPrefix, nowMs?: number): string {
   }
   offset += 17;
   return text;
+}
+
+/** Returns the id that this seed always has: it sorts by `ms`, as those that `newId` makes. */
+export function seededId(prefix: Exclude<IdPrefix, "req">, ms: number, seed: string): string {
+  const digest = createHash("sha256").update(seed).digest();
+  return `${prefix}_${base32Time(ms)}${Array.from(digest.subarray(0, 26), (byte) => ALPHABET[byte & 31]).join("")}`;
 }
 
 /** A fresh 128-bit value in hex, for the markers of the external-content boundary and for tokens' names. */

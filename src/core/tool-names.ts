@@ -4,6 +4,11 @@
  */
 export type ToolPatterns = readonly (readonly string[])[];
 
+/** Rouse's own tools, as patterns name them: `rouse.schedule`. */
+export const OWN_SOURCE = "rouse";
+export const SCHEDULE_TOOL = "schedule";
+export const SCHEDULE_TOOL_NAME = `${OWN_SOURCE}.${SCHEDULE_TOOL}`;
+
 /** Whether a pattern without its `!` fits a name. The name may be a server's word, of any length. */
 function fits(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");

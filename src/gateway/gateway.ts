@@ -36,13 +36,18 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
   { store, cluster, clock, log, metrics, telemetry, snapshot, reloader }: Resources,
-  { turns, deliveries, admission, approvals }: Workers,
+  { turns, deliveries, admission, approvals, people }: Workers,
   draining: () => boolean,
   observe: Trials["observe"],
 ) {
   const sharedCounts = createSharedCounts(cluster);
   const made = createIntake({
     approvals,
+    people,
+    steer(runId) {
+      turns.steer(runId);
+      cluster.tell("steer", [runId]);
+    },
     sharedCounts,
     store,
     clock,
@@ -158,6 +163,7 @@ async function stopParts({ resources, workers, services, progress }: Parts): Pro
   const { snapshot, ended, opened, log } = resources;
   progress.draining = true;
   await services.close();
+  await workers.scheduler.stop();
   await workers.heartbeat.stop();
   const drainMs = snapshot().config.gateway.drainSeconds * 1000;
   await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);

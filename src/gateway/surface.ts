@@ -47,7 +47,7 @@ function createLazyPlatform(
 /** What the operator's interface reads and does. */
 function createAdminDeps(resources: Resources, workers: Workers, intake: Intake, status: () => RuntimeStatus): AdminDeps {
   const { store, queue, cluster, clock, log, metrics, snapshot, reloader, configs, hookShapes, opened, options } = resources;
-  const { turns, chats, keys, knowledge, deliveries, approvals, rules, admission, health } = workers;
+  const { turns, chats, keys, knowledge, deliveries, approvals, rules, people, admission, health, schedules } = workers;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
   const pool = createTransformPool({ log, env: options.env });
   opened.defer(() => pool.close());
@@ -75,6 +75,8 @@ function createAdminDeps(resources: Resources, workers: Workers, intake: Intake,
     runs: { ...turns, cancel: workers.cancel },
     approvals,
     rules,
+    schedules,
+    pairings: people.pairings,
     limits: () => admission.usage(),
     channels: health,
     replay: intake.replay,

@@ -185,7 +185,7 @@ export interface RecordedEvent {
 export interface EndedRun {
   id: string;
   eventId: string | null;
-  kind: "hook" | "heartbeat" | "channel" | "api";
+  kind: "hook" | "heartbeat" | "schedule" | "channel" | "api";
   mapping: string | undefined;
   status: "succeeded" | "failed" | "timed_out" | "cancelled";
   agentId: string;

@@ -2,8 +2,8 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { ExaminedChange } from "../workbench/landing.ts";
 import type { AnswerLine, WhatIf, WhatIfRequest } from "../workbench/types.ts";
 import type { TextEvaluation } from "../workbench/text-evaluation.ts";
-import type { JobLine, TextChange, WhatIfJob } from "../workbench/what-if-job.ts";
-import type { MappingChange } from "../workbench/planned-change.ts";
+import type { JobLine, WhatIfJob } from "../workbench/what-if-job.ts";
+import type { MappingChange, TextChange } from "../workbench/planned-change.ts";
 import type { Resources } from "./resources.ts";
 import { WhatIfProcess, type JobLines } from "./what-if-process.ts";
 

@@ -4,7 +4,7 @@ import type { Logger } from "../core/log.ts";
 import { createFreezer } from "../workbench/freeze.ts";
 import { createLanding, type Landing, type LandingDeps } from "../workbench/landing.ts";
 import { createProposals } from "../workbench/proposals.ts";
-import { createTrials, type TrialDeps } from "../workbench/trials.ts";
+import { createTrials, type TrialDeps, type Trials } from "../workbench/trials.ts";
 import type { Workbench } from "../workbench/types.ts";
 import type { Resources } from "./resources.ts";
 import { createWhatIf } from "./what-if-service.ts";
@@ -26,8 +26,21 @@ function logChanges(landing: Landing, snapshot: Resources["snapshot"], log: Logg
     async land(change, options) {
       const from = snapshot().hash;
       const result = await landing.land(change, options);
-      if (result.landed)
+      if (result.landed && change.kind !== "draft-text")
         log.info({ by: options.by, change: change.kind, file: result.file, from, to: snapshot().hash }, "the config was changed");
+      return result;
+    },
+  };
+}
+
+/** Starts the trial of a draft again when the draft's text was changed; a text that cannot be tried ends it. */
+function followDrafts(landing: Landing, trials: Trials): Landing {
+  return {
+    ...landing,
+    async land(change, options) {
+      const result = await landing.land(change, options);
+      const isTried = change.kind === "draft-text" && trials.list().some(({ draft, ended }) => draft === change.name && ended === null);
+      if (result.landed && isTried) await trials.start(change.name).catch(() => trials.refresh());
       return result;
     },
   };
@@ -76,5 +89,5 @@ export function createWorkbench(resources: Resources): Workbench {
   const trials = createTrials({ places, build, clock, log });
   opened.defer(() => trials.close());
   swapped.push(() => trials.refresh());
-  return { fixtures, landing, proposals, trials, whatIf };
+  return { fixtures, landing: followDrafts(landing, trials), proposals, trials, whatIf };
 }

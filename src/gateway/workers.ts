@@ -1,5 +1,6 @@
 import { createApprovals, type Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
+import { createPeople, type KnownPeople } from "../people/people.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { cancelRun } from "../runs/cancel.ts";
 import { createChats } from "../chat/chats.ts";
@@ -9,6 +10,10 @@ import type { Admission } from "../limits/types.ts";
 import type { RunOperations, TurnDeps } from "../runs/types.ts";
 import { createParkingLot, type ParkingLot } from "../queue/parking-lot.ts";
 import { restoreWaitingRuns } from "../runs/provider-wait.ts";
+import { configuredTranscriber } from "../agent/transcribe.ts";
+import { stageFile } from "../knowledge/upload-staging.ts";
+import { lazy } from "../core/lazy.ts";
+import type { AttachmentDeps } from "../runs/attachments.ts";
 import { createTurnWorker, type TurnWorker } from "../runs/worker.ts";
 import { safeError } from "../core/errors.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
@@ -25,14 +30,13 @@ import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
-import { createHeartbeat, type Heartbeat } from "../sessions/heartbeat.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
+import { createScheduleParts, type ScheduleParts } from "./schedules.ts";
 import { sweepRegularly } from "../store/sweeper.ts";
 import type { Held, Cluster } from "../store/types.ts";
 
 /** Everything that executes accepted work. */
-export interface Workers {
-  heartbeat: Heartbeat;
+export interface Workers extends ScheduleParts {
   deliveries: DeliveryWorker;
   turns: TurnWorker;
   /** Cancels a run, whichever gateway executes it. */
@@ -44,6 +48,7 @@ export interface Workers {
   runEnds: RunEnds;
   approvals: Approvals;
   rules: ApprovalRules;
+  people: KnownPeople;
   admission: Admission;
   health: ChannelHealth;
   /** Where runs and deliveries wait for what is away. */
@@ -68,6 +73,30 @@ function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, s
   });
   opened.defer(() => knowledge.close());
   return knowledge;
+}
+
+/** What reads the files of messages. The code that reads documents is loaded when the first document comes. */
+function createAttachmentDeps({ stateDir, options: { env, fetch }, clock, snapshot, opened }: Resources): AttachmentDeps {
+  const loadExtractor = lazy(async () => {
+    const [{ createExtractor }, { readDocumentText }] = await Promise.all([
+      import("../knowledge/extract/extractor.ts"),
+      import("../knowledge/extract/document-text.ts"),
+    ]);
+    const { workers, memoryMb, timeout: timeoutMs } = snapshot().config.platform.knowledge;
+    const plugins = () => snapshot().offers.extractors.map(({ value }) => value);
+    const extractor = createExtractor({ workers, memoryMb, timeoutMs, env, plugins });
+    opened.defer(() => extractor.close());
+    return { extractor, readDocumentText };
+  });
+  return {
+    clock,
+    stage: (source, maxBytes) => stageFile(stateDir, source, maxBytes),
+    async readText(request, signal) {
+      const { extractor, readDocumentText } = await loadExtractor();
+      return readDocumentText(extractor, stateDir, request, signal);
+    },
+    transcriber: () => configuredTranscriber({ config: snapshot().config, env, fetch, kinds: snapshot().models.kinds }),
+  };
 }
 
 /** What sends replies and receipts. */
@@ -107,13 +136,7 @@ export function createWorkers(resources: Resources): Workers {
     maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
-  const heartbeat = createHeartbeat({
-    store,
-    cluster,
-    clock,
-    log,
-    settings: () => ({ agentId: snapshot().agents.default.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
-  });
+  const timed = createScheduleParts(resources);
   const deliveries = createDeliveries(resources, parking);
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
   const admission = createAdmission({ store, usage, batches, clock, log, context: snapshot });
@@ -121,6 +144,7 @@ export function createWorkers(resources: Resources): Workers {
   const questions = createQuestions({ store, clock }, snapshot);
   const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
   const rules = createApprovalRules({ store, cluster, clock });
+  const people = createPeople({ store, cluster, clock, channels: () => snapshot().channels });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
@@ -137,15 +161,18 @@ export function createWorkers(resources: Resources): Workers {
     questions,
     rules,
     knowledge: knowledgeFor(knowledge, keys),
+    scheduleTool: timed.scheduleTool,
   };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
-  const turns: TurnWorker = createTurnWorker({ ...runDeps, heartbeat, admission, cancel, combine, approvals });
+  const attachments = createAttachmentDeps(resources);
+  const { heartbeat } = timed;
+  const turns: TurnWorker = createTurnWorker({ ...runDeps, attachments, heartbeat, admission, cancel, combine, approvals, people });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   metrics.watchBreakers(parking.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
   const chats = createChats(runDeps);
-  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health, parking };
+  return { ...timed, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, people, admission, health, parking };
 }
 
 /** The gateways that have not ended. One that cannot reach the store may still execute its runs. */
@@ -192,7 +219,7 @@ export async function startWorkers(
   services: Services,
   { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
-  const { heartbeat, turns, deliveries, health, knowledge, parking, admission } = workers;
+  const { heartbeat, scheduler, turns, deliveries, health, knowledge, parking, admission } = workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped, hookShapes } = resources;
   const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
     recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
@@ -202,12 +229,13 @@ export async function startWorkers(
   ];
   await services.replace(getServices(reloader.loaded()));
   swapped.push((loaded) => void services.replace(getServices(loaded)));
-  store.onSystemEvents((_agentId, mode) => {
-    if (mode === "now") heartbeat.request();
+  store.onSystemEvents((agentId, mode) => {
+    if (mode === "now") heartbeat.request(agentId);
   });
   cluster.on("cancel", (runIds) => {
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
   });
+  cluster.on("steer", (runIds) => runIds.forEach((id) => turns.steer(id)));
   cluster.on("answered", (values) => {
     for (const value of values) parking.answered(...(JSON.parse(value) as [jobId: string, of: string]));
   });
@@ -215,7 +243,8 @@ export async function startWorkers(
   void admission.run(ended.signal);
   turns.start();
   deliveries.start();
-  await heartbeat.start();
+  await scheduler.start();
+  swapped.push(() => scheduler.look());
   // Hooks and chats do not wait for documents, nor fail with them.
   knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });

@@ -69,7 +69,6 @@ export interface CompiledMapping {
 export const UNUSED_KEYS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
   wake: [
     "messageTemplate",
-    "agentId",
     "sessionKey",
     "summary",
     "deliver",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Channel } from "../contract/channel.ts";
+import { DM_POLICIES, type Channel } from "../contract/channel.ts";
 import { isFunction, method, useNewNames, zodSchema, type CheckedPlugin } from "./check.ts";
 import type { Capabilities } from "../contract/define.ts";
 
@@ -27,6 +27,7 @@ const KINDS: Record<Kind, { name: string; shape: z.ZodType }> = {
       send: method,
       limit: z.int(LIMIT).min(MIN_LIMIT, LIMIT).optional(),
       defaultTo: z.string("must be text").min(1, "must not be blank").optional(),
+      dmPolicy: z.enum(DM_POLICIES, `must be one of ${DM_POLICIES.join(", ")}`).optional(),
       fallback: z.boolean("must be true or false").optional(),
       parseRecipient: method.optional(),
       probe: method.optional(),
@@ -66,15 +67,17 @@ function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
 }
 
 /**
- * Checks a channel and returns the same object. `allowFrom` and `defaultTo`, if the channel has none, come from its
- * section of the config.
+ * Checks a channel and returns the same object. `allowFrom`, `dmPolicy` and `defaultTo`, if the channel has none, come from
+ * its section of the config.
  */
 export function checkChannel(value: unknown, path: string, config?: unknown, warnings: Issue[] = []): CheckedPlugin<Channel> {
   const issues = findProblems("channel", value, path);
   if (issues.length > 0) return { ok: false, issues };
   const channel = useNewNames("channel", value as Channel, path, warnings);
-  const { allowFrom, defaultTo } = (config ?? {}) as { allowFrom?: unknown; defaultTo?: unknown };
+  const { allowFrom, defaultTo, dmPolicy } = (config ?? {}) as { allowFrom?: unknown; defaultTo?: unknown; dmPolicy?: unknown };
   if (Array.isArray(allowFrom)) channel.allowFrom ??= allowFrom.map(String);
+  const policy = DM_POLICIES.find((one) => one === dmPolicy);
+  if (policy) channel.dmPolicy ??= policy;
   if (typeof defaultTo === "string") channel.defaultTo ??= defaultTo;
   if (channel.defaultTo === undefined || channel.parseRecipient === undefined) return { ok: true, value: channel };
   const recipient = channel.parseRecipient(channel.defaultTo);

@@ -11,12 +11,24 @@ function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
 /** The agents of a config, with their defaults resolved; if it lists none, an implicit `main`. */
 export function createAgents(config: Config, defaultModel: string): Agents {
   const { defaults, list } = config.agents;
-  const entries: typeof list = list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool" }];
+  const entries: typeof list = list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool", schedules: [] }];
   const agents = entries.map(
-    ({ name, model, thinking = defaults.thinking, approve = defaults.approve, description, instructions, ...entry }): Agent => ({
-      ...entry,
+    ({
+      id,
+      tools,
+      knowledge,
+      name,
+      model,
+      thinking = defaults.thinking,
+      approve = defaults.approve,
+      description,
+      instructions,
+    }): Agent => ({
+      id,
+      tools,
+      knowledge,
       approve,
-      name: name ?? entry.id,
+      name: name ?? id,
       ...toModelNames(model ?? defaults.model ?? defaultModel),
       ...(thinking ? { thinking } : {}),
       ...(description ? { description } : {}),

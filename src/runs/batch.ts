@@ -1,5 +1,6 @@
 import { joinTraces } from "../core/trace-context.ts";
 import type { Job, RunError, RunRecord } from "../store/types.ts";
+import { closeWait } from "./past-waits.ts";
 import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
 
@@ -48,7 +49,11 @@ async function queueRun(job: Job, run: RunRecord, combined: Combined, { store, c
   const { spec } = combined;
   const parked = admission.place(run, now);
   await store.commit((tx) => {
-    tx.update("run", run.id, { ...combined, ...(parked ? { status: "parked", parked, pausedAt: now } : { status: "queued" }) });
+    tx.update("run", run.id, {
+      ...combined,
+      ...closeWait(run, now),
+      ...(parked ? { status: "parked", parked, pausedAt: now } : { status: "queued" }),
+    });
     tx.delete("collected", run.id);
     tx.settle(job);
     tx.add("job", buildRunJob(run.id, spec, now, parked));

@@ -1,15 +1,23 @@
-import { answerDecision } from "../approvals/answer.ts";
+import { answerDecision, NOT_ALLOWED } from "../approvals/answer.ts";
+import type { WrittenDecision } from "../core/decision.ts";
 import { planDelivery } from "../delivery/plan.ts";
-import { sessionId, type Job, type RunRecord } from "../store/types.ts";
+import { getPhrases } from "../core/phrases.ts";
+import { sessionId, type Job, type RunRecord, type RunSpec } from "../store/types.ts";
+import { answerAgent, renderHelp, renderStatus } from "./answer-commands.ts";
 import { replyRoute } from "./run-result.ts";
 import type { RunJob, TurnDeps } from "./types.ts";
 
 /** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
-const COMMAND = /^(?:@\S+\s+)?[/!](new|stop)(?:@\S+)?$/i;
+const COMMAND = /^(?:@\S+\s+)?[/!](?:(new|stop|status|help)(?:@\S+)?|(agent)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
 
-/** Parses a message that is a command; undefined for any other message. */
-export function parseCommand(text: string): "new" | "stop" | undefined {
-  return COMMAND.exec(text.trim())?.[1]?.toLowerCase() as "new" | "stop" | undefined;
+type WrittenCommand = Pick<RunSpec, "argument"> & { command: "new" | "stop" | "status" | "help" | "agent" };
+
+/** Parses a message that is a command; undefined for any other message. Only `/agent` may have a word behind it. */
+export function parseCommand(text: string): WrittenCommand | undefined {
+  const [, alone, agent, argument] = COMMAND.exec(text.trim()) ?? [];
+  const name = alone ?? agent;
+  if (name === undefined) return undefined;
+  return { command: name.toLowerCase() as WrittenCommand["command"], ...(argument !== undefined && { argument }) };
 }
 
 const MAX_STOPPED = 1000;
@@ -38,16 +46,31 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
     else if (done.failure.code === "store_unavailable") left++;
   }
   if (left > 0) return `${left} turns could not be stopped. Try again in a minute.`;
-  if (stopped === 0) return "Nothing to stop.";
-  return stopped === 1 ? "Stopped." : `Stopped: ${stopped} turns.`;
+  const phrases = getPhrases(command.spec.incoming?.language);
+  if (stopped === 0) return phrases.nothingToStop;
+  return stopped === 1 ? phrases.stopped : phrases.stoppedTurns(stopped);
+}
+
+/** Decides about a person for an approver, and returns the confirmation. */
+async function answerPairing(by: string, { verdict, code }: WrittenDecision, { people, context }: TurnDeps): Promise<string> {
+  if (!context().approvers.includes(by)) return NOT_ALLOWED;
+  const decided = await people.pairings.decide(code, verdict === "approve" ? "approve" : "deny", by);
+  if (!decided.ok) return "No person waits with this code: it is wrong, has expired, or was used.";
+  const { channel, person, state } = decided.pairing;
+  return state === "approved" ? `Approved: "${person}" may write on ${channel}.` : `Denied: "${person}" is not answered on ${channel}.`;
 }
 
 /** Executes a command that has an answer of its own. */
 async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
   const { command, channel, incoming, decision } = run.spec;
+  const phrases = getPhrases(incoming?.language);
   if (command === "stop") return stopTurns(run, deps);
-  if (command !== "decide") return "A new conversation begins with your next message.";
+  if (command === "new") return phrases.newConversation;
+  if (command === "help") return renderHelp(phrases);
+  if (command === "status") return renderStatus(run, deps);
+  if (command === "agent") return answerAgent(run, deps);
   if (!incoming || !decision) return "Nothing to decide.";
+  if (command === "pair") return answerPairing(`${channel}:${incoming.from}`, decision, deps);
   return (await answerDecision({ channel, person: incoming.from, ...decision }, deps.approvals)).text;
 }
 

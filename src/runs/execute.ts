@@ -17,6 +17,7 @@ import { endRun, getUsed, getUsedSoFar, persistFor, type AttemptUsage, toRunErro
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
+import { closeWait, getEndedWaits } from "./past-waits.ts";
 import {
   AttemptGate,
   countWaited,
@@ -28,6 +29,7 @@ import {
   writeProviderWait,
 } from "./provider-wait.ts";
 import { keepFailedAttempts } from "./run-result.ts";
+import { STEER } from "./steering.ts";
 import { traceRun } from "./traced-run.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
 
@@ -148,8 +150,10 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
   const job = kind.job as Job;
   await persistFor(current, () =>
     deps.store.commit((tx) => {
-      const pausedAt = run.pausedAt ?? deps.clock.now();
-      tx.update("run", run.id, { status: "parked", parked, pausedAt, crashCount: crashes });
+      const now = deps.clock.now();
+      // A run that is parked already is held by another limit now.
+      const waited = run.pausedAt === undefined ? closeWait(run, now) : {};
+      tx.update("run", run.id, { status: "parked", parked, pausedAt: run.pausedAt ?? now, crashCount: crashes, ...waited });
       tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
     }, job),
   );
@@ -161,6 +165,7 @@ async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "mo
   const start = {
     ...prepared.change,
     ...countWaited(before, deps.clock.now()),
+    ...(current.isStored && getEndedWaits(before, deps.clock.now())),
     status: "running" as const,
     attempts: before.attempts + 1,
     crashCount: current.crashes,
@@ -192,7 +197,7 @@ async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "mo
   }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
-    if (result.code === "cancelled" && signal.reason === "drain") {
+    if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER)) {
       await putBackDrained(kind.job, current);
       return toSpent(addRunUsage(current), true);
     }
@@ -250,7 +255,14 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
   const { kind, deps, run } = current;
   const commit = (): Promise<boolean> =>
     deps.store.commit((tx) => {
-      if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null, pausedAt: null });
+      if (current.isStored)
+        tx.update("run", run.id, {
+          ...start,
+          parked: null,
+          waiting: null,
+          pausedAt: null,
+          ...(run.waitSince !== undefined && { waitSince: null }),
+        });
       else tx.add("run", run);
       write?.(tx);
     }, kind.job);
@@ -266,14 +278,16 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
   !result.ok && (result.code === "waiting" || result.code === "lost");
 
-/** Puts a run back as if it had not begun: the gateway stops. */
+/** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
 async function putBackDrained(job: Job, current: Try): Promise<void> {
   const { deps, run, isStored } = current;
   current.end = { status: "queued", error: "cancelled" };
+  const now = deps.clock.now();
   await persistFor(current, () =>
     deps.store.commit((tx) => {
-      if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1, ...getUsedSoFar(current) });
-      tx.settle(job, deps.clock.now(), { resetAttempts: true });
+      if (isStored)
+        tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1, waitSince: now, ...getUsedSoFar(current) });
+      tx.settle(job, now, { resetAttempts: true });
     }, job),
   );
 }

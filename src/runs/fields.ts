@@ -9,6 +9,7 @@ export const wakeBody = z.object({
     .refine((text) => text.trim() !== "", "must not be blank")
     .describe("What happened."),
   mode: wakeMode.default("now").describe("`now` starts a heartbeat immediately."),
+  agentId: z.string().optional().describe("The agent whose main session gets the event; default the first of `agents.list`."),
   idempotencyKey: z.string().min(1).max(256).optional().describe("A repeat with the same key is answered as the first."),
 });
 

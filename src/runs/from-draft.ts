@@ -45,7 +45,8 @@ export function checkDraft(
         message: "wakeMode: use `now` or `next-heartbeat`",
         issues: [{ path: "wakeMode", message: "use `now` or `next-heartbeat`" }],
       });
-    return checkWake(draft.content, mode.data, source, context);
+    const agentId = draft.fields["agentId"];
+    return checkWake(draft.content, { mode: mode.data, agentId: typeof agentId === "string" ? agentId : undefined }, source, context);
   }
   const fields = agentFields.safeParse(draft.fields);
   if (!fields.success) {

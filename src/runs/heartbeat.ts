@@ -1,4 +1,5 @@
 import { parseAck } from "../agent/ack.ts";
+import { getHeartbeat } from "../config/agent-heartbeat.ts";
 import { backOff } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
@@ -18,7 +19,7 @@ const ACKNOWLEDGED: RouteDecision = { status: "skipped", reason: "only an acknow
 const RETRY = { firstMs: 5_000, longestMs: 600_000 };
 
 function buildSpec(agentId: string, batch: readonly SystemEvent[], context: ActionContext): RunSpec {
-  const { heartbeat } = context.config.agents.defaults;
+  const heartbeat = getHeartbeat(context.config, agentId);
   return {
     session: mainSession(agentId),
     name: "Heartbeat",
@@ -118,13 +119,14 @@ function prepareHeartbeat(spec: RunSpec, batch: readonly SystemEvent[]): Prepare
 export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: TurnDeps): RunKind {
   const { store, clock } = deps;
   const context = deps.context();
+  const settings = getHeartbeat(context.config, agentId);
   let batch: SystemEvent[] = [];
 
   /** Wakes that came while the heartbeat was under way could not ask for one more: its job was there. */
   const afterwards = async (): Promise<void> => {
-    deps.heartbeat.ended();
+    deps.heartbeat.ended(agentId);
     const left = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
-    if (left.some((event) => event.mode === "now")) deps.heartbeat.request();
+    if (left.some((event) => event.mode === "now")) deps.heartbeat.request(agentId);
   };
 
   return {
@@ -140,7 +142,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       const begun = await findHeartbeatRun(agentId, store);
       batch = begun ? queued.filter(({ id }) => begun.systemEventIds?.includes(id)) : selectBatch(queued);
       if (begun) return { run: begun, agent, isStored: true };
-      if (!agent || (queued.length === 0 && context.config.agents.defaults.heartbeat.instructions === undefined)) {
+      if (!agent || (queued.length === 0 && settings.instructions === undefined)) {
         await store.commit((tx) => tx.settle(job), job);
         await afterwards();
         return undefined;
@@ -153,7 +155,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       const hasActed = steps.some(({ calls }) => calls.some(isAct));
       if (!result.ok) return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);
       const ids = batch.map((event) => event.id);
-      const { acknowledged, text } = parseAck(result.text, context.config.agents.defaults.heartbeat.ackMaxChars);
+      const { acknowledged, text } = parseAck(result.text, settings.ackMaxChars);
       const route = acknowledged ? ACKNOWLEDGED : await decideRoute(run, context, deps);
       return {
         ...(acknowledged ? { change: { reply: result.text, route } } : planAnswer(run, { ...result, text, route }, context, now)),

@@ -2,22 +2,26 @@ import { stripAck } from "../agent/ack.ts";
 import { disarm } from "../agent/disarm.ts";
 import type { TurnInput } from "../agent/types.ts";
 import { planDelivery, type Planned } from "../delivery/plan.ts";
+import { plainText } from "../core/text.ts";
 import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
+import { collectMessages } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
 import { assignSession, openSession } from "./hook-session.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
+import { readUnread } from "./unread.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
 const isHook = ({ kind }: RunRecord): boolean => kind === "hook";
+const isMessage = ({ kind }: RunRecord): boolean => kind === "channel";
 
 /** Only the owner's direct messages to the main session set the last route: replies to `last` must reach no other person. */
 function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
   return session.origin === "main" && incoming?.direct === true && incoming.owner === true;
 }
 
-/** What a hook's run or a channel's message adds to the model's input. */
+/** What the run of a hook, a schedule or a channel's message adds to the model's input. */
 function buildInput({ kind, mapping, spec }: RunRecord): Partial<TurnInput> {
   return {
     // The trusted line names the mapping: its id is the operator's word. The path may be the sender's, if the mapping takes any.
@@ -46,14 +50,18 @@ async function loadRun(job: Job, runId: string, context: ActionContext, deps: Tu
     await resetHistory(job, run, deps);
     return undefined;
   }
+  // What people say on channels, and what the operator has planned, is not counted against the hooks.
+  if (run.kind === "channel") {
+    const collected = await collectMessages(job, run, context, deps);
+    return collected && { run: collected, agent: context.agents.get(run.spec.session.agentId), isStored: true };
+  }
   if (await assignSession(job, run, context, store)) return undefined;
-  // What people say on channels is not counted against the hooks.
   const admission = isHook(run) ? deps.admission : undefined;
   return { run, agent: context.agents.get(run.spec.session.agentId), isStored: true, admission };
 }
 
-/** The run of a hook or of a channel's message: turn, summary and delivery. */
-export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunKind {
+/** The run of a hook, of a schedule or of a channel's message: turn, summary and delivery. */
+export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps, signal: AbortSignal): RunKind {
   const { store } = deps;
   const context = deps.context();
   const mainAgentId = context.agents.default.id;
@@ -66,12 +74,15 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
     load: () => loadRun(job, runId, context, deps),
     async prepare(run, agent) {
       const { isNew, warning } = await openSession(job, run, store);
-      const warnings = warning === undefined ? run.warnings : [...new Set([...run.warnings, warning])];
+      const whole = await readUnread(run, context, { ...deps.attachments, store }, signal);
+      const added = [...(warning === undefined ? [] : [warning]), ...(whole?.warnings ?? [])];
+      const warnings = [...new Set([...run.warnings, ...added])];
       const route = await decideRoute(run, context, deps);
       return {
-        input: buildInput(run),
+        input: { ...buildInput(run), ...(whole && whole.images.length > 0 && { images: whole.images }) },
+        ...(whole && { question: plainText(run.spec.input) }),
         ...(isNew && { history: NO_HISTORY }),
-        change: { warnings, route },
+        change: { warnings, route, ...(whole && !signal.aborted && { spec: whole.spec }) },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")
             tx.set("lastRoute", { agentId: agent.id, at: run.createdAt, ...route.route });
@@ -81,17 +92,17 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
     finish(run, result, now) {
       const end: Omit<RunEnd, "write"> = result.ok
         ? planAnswer(run, { ...result, text: stripAck(result.text), route: run.route as RouteDecision }, context, now)
-        : { planned: isHook(run) ? undefined : planApology(run, result, context, now) };
+        : { planned: isMessage(run) ? planApology(run, result, context, now) : undefined };
       const ending = result.ok ? { reply: end.change?.reply ?? "" } : { reason: result.message };
       return {
         ...end,
         write(tx) {
           if (result.ok) appendTurn(tx, run, result, context, now);
-          if (isHook(run)) tx.add("systemEvent", summaryEvent(run, mainAgentId, now, ending));
+          if (!isMessage(run)) tx.add("systemEvent", summaryEvent(run, isHook(run) ? mainAgentId : run.spec.session.agentId, now, ending));
           tx.settle(job);
         },
         after(done) {
-          if (done && isHook(run) && run.spec.wakeMode === "now") deps.heartbeat.request();
+          if (done && isHook(run) && run.spec.wakeMode === "now") deps.heartbeat.request(mainAgentId);
         },
       };
     },

@@ -3,6 +3,7 @@ import { getClosingVerdict, writeDecision } from "../approvals/approvals.ts";
 import { TIMEOUT } from "../core/decision.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import { persist } from "./persist.ts";
+import { STEER } from "./steering.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
 
 /** The journal of one attempt of a run. */
@@ -72,6 +73,9 @@ export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJ
       return committed;
     },
     async addStep(step) {
+      // From here on tools may be called: the turn is not started again.
+      if (signal.reason === STEER) signal.throwIfAborted();
+      deps.steerable?.remove(run.id);
       const held = await keep(() =>
         store.commit((tx) => {
           writeFirst?.(tx);

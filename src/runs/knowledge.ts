@@ -20,10 +20,12 @@ export interface Citation {
 export interface KnowledgeSearch {
   /** False: nothing could be found, so that the turn need not look. Not there: something may. */
   has?(scope: { tenant: string; agentId: string }): Promise<boolean>;
-  search(query: { tenant: string; agentId: string; text: string; limit: number }): Promise<readonly Citation[]>;
+  search(query: { tenant: string; agentId: string; text: string; limit: number; perDocument?: number }): Promise<readonly Citation[]>;
 }
 
 const LIMIT = 8;
+/** Of the passages that a turn is given without asking: one long document leaves room for others. */
+const PER_DOCUMENT = 4;
 const MAX_QUESTION = 2_000;
 const INPUT = z.strictObject({ query: z.string() });
 const PASSAGES_LEAD = "Passages from your documents that may help with what follows, each with its number:";
@@ -57,16 +59,16 @@ export async function createTurnKnowledge(
   const scope = { tenant, agentId: agent.id };
   // If that cannot be found out, the search below fails with the reason.
   if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return { extensions: [], citations };
-  const find = async (text: string): Promise<readonly Citation[]> => {
+  const find = async (text: string, limits: { perDocument?: number } = {}): Promise<readonly Citation[]> => {
     if (text.trim() === "") return [];
-    const found = await knowledge.search({ ...scope, text: text.slice(0, MAX_QUESTION), limit: LIMIT });
+    const found = await knowledge.search({ ...scope, text: text.slice(0, MAX_QUESTION), limit: LIMIT, ...limits });
     const known = new Set(citations.map(({ chunkId }) => chunkId));
     citations.push(...found.filter(({ chunkId }) => !known.has(chunkId)));
     return found;
   };
   const getCitationNumber = ({ chunkId }: Citation): number => citations.findIndex((citation) => citation.chunkId === chunkId) + 1;
   const context: ContextProvider = async ({ question }) => {
-    const found = await find(question);
+    const found = await find(question, { perDocument: PER_DOCUMENT });
     const shown = found.flatMap((passage): Part[] => [
       { text: `[${getCitationNumber(passage)}]`, from: "operator" },
       { text: passage.text, from: "outside", label: renderOrigin(passage) },

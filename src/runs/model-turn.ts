@@ -3,6 +3,7 @@ import { createJudge, getOfferedTools } from "../approvals/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { plainText } from "../core/text.ts";
+import { allCoverTool, SCHEDULE_TOOL_NAME } from "../core/tool-names.ts";
 import type { RunRecord, StepRecord, Usage } from "../store/types.ts";
 import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
 import type { RunJournal } from "./journal.ts";
@@ -74,7 +75,11 @@ export async function takeModelTurn(
     judge: judge.judgeCall,
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? plainText(spec.input),
-    extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
+    extensions: [
+      ...extensions,
+      createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes),
+      ...(deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : []),
+    ],
     journal,
     gate,
     onUnknown: job ? "ask" : "tell",

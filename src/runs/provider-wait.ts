@@ -5,6 +5,7 @@ import { backOff } from "../core/backoff.ts";
 import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
 import { fromParkedKey, LOOK_MS, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
 import type { EarlierJob, Job, Ms, RunChange, RunRecord, StepRecord, Store } from "../store/types.ts";
+import { beginWait } from "./past-waits.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";
 import type { ActionContext } from "./types.ts";
@@ -207,7 +208,11 @@ export async function writeProviderWait(
   const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
   const held = await deps.store.commit((tx) => {
     if (isStored)
-      tx.update("run", run.id, { ...change, ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }) });
+      tx.update("run", run.id, {
+        ...change,
+        ...beginWait(run, now, change.parked?.reason === "provider" ? change.parked.of : undefined),
+        ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }),
+      });
     tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
   }, job);
   // A commit whose answer was lost is repeated, when the job is not held any more.

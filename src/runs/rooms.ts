@@ -74,6 +74,9 @@ function onlyOwners(channels: Channels, { warnings }: RoomProblems): Owners {
 const SHARED =
   '"shared" puts the direct messages of all allowed senders into one conversation, and not all of them are the owner: the model may repeat to one sender what another sender wrote';
 
+const OPEN =
+  '"open" lets everybody who finds the channel write to the agent, use its tools and spend its tokens: use "pairing" to approve people';
+
 function resolveBinding(
   binding: Config["bindings"][number],
   at: string,
@@ -86,6 +89,11 @@ function resolveBinding(
   const agent = agents.get(binding.agent);
   const ids = agents.list.map(({ id }) => id);
   if (!agent) wrong("agent", `names no agent of agents.list.${didYouMean(binding.agent, ids)}`);
+  const choices = (binding.choices ?? []).flatMap((choice, index) => {
+    const found = agents.get(choice);
+    if (!found) wrong(`choices[${index}]`, `names no agent of agents.list.${didYouMean(choice, ids)}`);
+    return found && found !== agent ? [found] : [];
+  });
   const id = channels.resolve(given)?.id;
   const name = account === undefined ? given : `${id}:${account}`;
   const isKnown = channels.resolve(name) !== undefined;
@@ -100,7 +108,7 @@ function resolveBinding(
   if (person !== undefined && named.length > 0 && !named.some(({ channel }) => channel.allowFrom?.includes(person)))
     found.warnings.push({ path: `${at}.person`, message: `"${person}" is not in allowFrom of the channel: the binding has no effect` });
   if (!agent) return [];
-  const resolved: Binding = { channels: named.map(({ id }) => id), agent };
+  const resolved: Binding = { channels: named.map(({ id }) => id), agent, choices };
   // The accounts of a plugin share the form of a room's id.
   if (rooms[0]?.ok) resolved.room = rooms[0].to;
   if (person !== undefined) resolved.person = person;
@@ -113,18 +121,25 @@ export function createRooms(config: Config, agents: Agents, channels: Channels):
   const owners = config.owner ? namedOwners(config.owner, channels, found) : onlyOwners(channels, found);
   const bindings = config.bindings.flatMap((binding, index) => resolveBinding(binding, `bindings[${index}]`, agents, channels, found));
   const bindingsOn = (channel: string): Binding[] => bindings.filter((binding) => binding.channels.includes(channel));
+  const findBinding = (channel: string, { from, to }: { from: string; to: string }): Binding | undefined =>
+    bindingsOn(channel).find(({ room = to, person = from }) => room === to && person === from);
   const isOwner = (channel: string, person: string): boolean => owners.get(channel)?.includes(person) ?? false;
   if (
     config.sessions.dmScope === "shared" &&
     listening(channels).some(({ id, channel }) => !channel.allowFrom?.every((one) => isOwner(id, one)))
   )
     found.warnings.push({ path: "sessions.dmScope", message: SHARED });
+  for (const { id, channel } of channels.loaded) {
+    if (channel.dmPolicy !== "open" || !(channel.listen ?? channel.request)) continue;
+    found.warnings.push({ path: `channels.${id}.dmPolicy`, message: OPEN });
+  }
   const rooms: Rooms = {
     isOwner,
     hasOwner: (channel) => (owners.get(channel)?.length ?? 0) > 0,
-    agentFor(channel, { from, to }) {
-      const fits = ({ room, person }: Binding): boolean => (room ?? to) === to && (person ?? from) === from;
-      return bindingsOn(channel).find(fits)?.agent ?? agents.default;
+    agentFor: (channel, message) => findBinding(channel, message)?.agent ?? agents.default,
+    choicesFor(channel, message) {
+      const binding = findBinding(channel, message);
+      return binding ? [binding.agent, ...binding.choices] : [agents.default];
     },
     bindingsOn,
   };

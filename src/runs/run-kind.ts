@@ -90,5 +90,7 @@ export type ExecutorDeps = Pick<
   | "rules"
   | "telemetry"
   | "quarantine"
+  | "scheduleTool"
+  | "steerable"
 > &
   Partial<Pick<TurnDeps, "onRunEnd">>;

@@ -10,6 +10,7 @@ import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, R
 import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type Citation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
+import { closeWait } from "./past-waits.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
@@ -18,8 +19,9 @@ const MAX_SUMMARY = 2000;
 /** The system event that a run leaves in the main session when it has ended. All of it is outside text. */
 export function summaryEvent(run: RunRecord, agentId: string, now: number, end: { reply: string } | { reason: string }): NewSystemEvent {
   const { name, hook, wakeMode } = run.spec;
+  const what = run.kind === "schedule" ? "Schedule" : "Hook";
   const { text, cut } = cutText("reply" in end ? end.reply || "(no reply)" : end.reason, MAX_SUMMARY);
-  const head = "reply" in end ? `Hook ${name}: ` : `Hook ${name} failed: `;
+  const head = "reply" in end ? `${what} ${name}: ` : `${what} ${name} failed: `;
   const tail = cut > 0 ? `[cut: ${cut} characters]` : "";
   return { ...buildHeartbeatEvent(agentId, now, hook, head + text + tail, true), mode: wakeMode };
 }
@@ -49,6 +51,7 @@ export function writeEnd(
   const { error: _before, parked: _parked, ...known } = run;
   const callback = planReceipt({ ...known, ...end }, context, now, delivery);
   tx.update("run", run.id, {
+    ...closeWait(run, end.endedAt ?? now),
     ...rest,
     error: error ?? null,
     parked: null,
@@ -108,9 +111,11 @@ export async function decideRoute(run: RunRecord, { channels, agents }: ActionCo
   if (run.route && run.route.status !== NO_ROUTE) return run.route;
   const back = replyRoute(run.spec);
   if (back) return { status: "route", route: back };
-  const agentId = run.kind === "heartbeat" ? run.spec.session.agentId : agents.default.id;
   if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
-  const request = { store: deps.store, channels, agentId, channel: run.spec.channel };
+  const own = run.kind === "heartbeat" || run.kind === "schedule" ? run.spec.session.agentId : agents.default.id;
+  // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
+  const isKnown = own === agents.default.id || (await deps.store.list("lastRoutes", own)).length > 0;
+  const request = { store: deps.store, channels, agentId: isKnown ? own : agents.default.id, channel: run.spec.channel };
   return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
 }
 

@@ -23,7 +23,7 @@ export function traceRun(
   const { telemetry } = current.deps;
   if (!telemetry) return work();
   const { id, kind, eventId, mapping, attempts, spec } = run;
-  const { session, trace } = spec;
+  const { session, trace, correlation } = spec;
   return telemetry.run(
     {
       id,
@@ -35,6 +35,7 @@ export function traceRun(
       agentName: agent?.name,
       session: sessionId(session),
       trace,
+      correlation,
     },
     work,
     () => ({ attributes: { "rouse.run.status": current.end?.status }, error: current.end?.error }),

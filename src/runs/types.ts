@@ -1,6 +1,7 @@
 import type { Approvals } from "../approvals/approvals.ts";
 import type { Questions } from "../approvals/types.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
+import type { TurnExtension } from "../agent/extensions.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -9,14 +10,17 @@ import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/types.ts";
+import type { KnownPeople } from "../people/people.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
 import type { ApprovalRecord, Cluster, Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
 import type { ParkingLot } from "../queue/parking-lot.ts";
+import type { AttachmentDeps } from "./attachments.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
 import type { Quarantine } from "./quarantine.ts";
+import type { SteerableTurns } from "./steering.ts";
 
 /** The agents of a snapshot; there is always at least one. */
 export interface Agents {
@@ -33,6 +37,8 @@ export interface Binding {
   room?: string;
   person?: string;
   agent: Agent;
+  /** Agents that people may choose with `/agent`, besides `agent`. */
+  choices: readonly Agent[];
 }
 
 /** The owner, and the agents of rooms and people, as the config says. */
@@ -43,6 +49,8 @@ export interface Rooms {
   hasOwner(channel: string): boolean;
   /** The agent for a message: that of the first binding that fits, else the default agent. */
   agentFor(channel: string, message: { from: string; to: string }): Agent;
+  /** The agents that people may choose for the conversation of a message, that of its binding first. */
+  choicesFor(channel: string, message: { from: string; to: string }): readonly Agent[];
   /** The bindings of a channel, in order. */
   bindingsOn(channel: string): readonly Binding[];
 }
@@ -114,11 +122,18 @@ export interface TurnDeps {
   questions: Questions;
   /** Records what a person decided about an approval. */
   approvals: Pick<Approvals, "decide">;
+  people: KnownPeople;
   /** Combines the events that a mapping has collected. */
   combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;
   telemetry?: Telemetry | undefined;
   knowledge?: KnowledgeSearch;
+  /** The tool by which agents propose schedules; turns have it if their agents' `tools` name it. */
+  scheduleTool?: TurnExtension;
+  /** What reads the files of messages. */
+  attachments: AttachmentDeps;
   /** Which runs may be under way at the same time. Absent: all. */
   quarantine?: Quarantine;
+  /** The turns of this process that can start again. */
+  steerable?: SteerableTurns;
 }

@@ -56,16 +56,19 @@ function cutParts(parts: readonly TextPart[], limit: number): { parts: TextPart[
 /** Checks a wake action. The text is not blank: callers have seen to it. */
 export function checkWake(
   text: readonly TextPart[],
-  mode: WakeMode,
+  { mode, agentId: given }: { mode: WakeMode; agentId?: string | undefined },
   source: ActionSource,
   context: ActionContext,
 ): CheckedAction<WakeAction> {
+  const agentId: Part<string> =
+    given === undefined ? { ok: true, value: context.agents.default.id } : checkAgentId({ agentId: given }, context);
+  if (!agentId.ok) return agentId;
   const { parts } = cutParts(text, context.config.hooks.maxMessageChars);
   const action: WakeAction = {
     kind: "wake",
     systemEventId: newId("sev", source.now),
     hook: source.hook,
-    agentId: context.agents.default.id,
+    agentId: agentId.value,
     text: parts,
     mode,
     unsafe: source.unsafe,
@@ -76,7 +79,7 @@ export function checkWake(
 
 type Part<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 
-function checkAgentId(fields: AgentFields, context: ActionContext): Part<string> {
+function checkAgentId(fields: Pick<AgentFields, "agentId">, context: ActionContext): Part<string> {
   const { agents, config } = context;
   const agentId = fields.agentId ?? agents.default.id;
   if (!agents.get(agentId)) return fail("unknown_agent", "agentId", "names no agent of agents.list");

@@ -7,6 +7,7 @@ import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import { getEndedWaits } from "./past-waits.ts";
 import { persist } from "./persist.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
@@ -144,7 +145,9 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   };
   while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean)) await clock.sleep(LOOK_MS, signal);
   steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
-  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null }));
+  const waited = getEndedWaits({ ...current.run, status: "waiting" }, clock.now());
+  current.run = { ...current.run, ...waited };
+  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null, ...waited }));
   return true;
 }
 

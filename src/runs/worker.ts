@@ -11,6 +11,7 @@ import { findRetryProblem } from "./retry-problem.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
+import { SteerableTurns } from "./steering.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 import { commitEnd } from "./waiting.ts";
 
@@ -22,6 +23,8 @@ export interface TurnWorker extends RunOperations {
   restart(run: RunRecord): Promise<void>;
   /** True if this process executes the run. */
   isActive(id: string): boolean;
+  /** Starts a turn of this process again, with the messages that have come since; not one that has called tools. */
+  steer(id: string): void;
 }
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
@@ -30,7 +33,7 @@ const MAX_COMMANDS = 16;
 /** The answer to an attempt to cancel a run that has ended: its state, and what to do instead. */
 function runEnded({ id, kind, status }: RunRecord): Failure {
   const instead =
-    kind === "hook" && status !== "succeeded"
+    (kind === "hook" || kind === "schedule") && status !== "succeeded"
       ? `to start it again, use \`rouse runs retry ${id}\``
       : `to see how it ended, use \`rouse runs show ${id}\``;
   return { code: "run_ended", message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}` };
@@ -40,7 +43,7 @@ const NOT_FOUND: Failure = { code: "not_found", message: "there is no run with t
 
 /** Starts a run again, after the steps that it has. */
 async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps): Promise<void> {
-  const parked = admission.place(run, clock.now());
+  const parked = run.kind === "hook" ? admission.place(run, clock.now()) : undefined;
   const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
   await store.commit((tx) => {
     tx.update("run", run.id, {
@@ -52,6 +55,7 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
       // It may be tried for as long as a new run.
       waitedMs: clock.now() - run.createdAt,
       pausedAt: parked ? clock.now() : null,
+      waitSince: parked ? null : clock.now(),
       error: null,
       endedAt: null,
     });
@@ -76,7 +80,8 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
       tx.delete("collected", id);
       // A heartbeat that has called tools must not be repeated by the next one.
       if (run.systemEventIds) tx.update("systemEvents", run.systemEventIds, { state: "parked" });
-      writeEnd(tx, run, { status: "cancelled", endedAt: now, error: { code: "cancelled", message } }, { context: deps.context(), now });
+      const end = { status: "cancelled" as const, endedAt: now, error: { code: "cancelled" as const, message } };
+      writeEnd(tx, run, end, { context: deps.context(), now });
     };
     await commitEnd(run, write, { ...deps, now, by: "operator" });
     deps.admission.release(run, { tokens: countUsedTokens(run), costUsd: run.usage?.costUsd, again: false });
@@ -114,7 +119,12 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(parts: TurnDeps): TurnWorker {
-  const deps: TurnDeps = { ...parts, quarantine: createQuarantine() };
+  const steerable = new SteerableTurns();
+  const deps: TurnDeps = { ...parts, quarantine: createQuarantine(), steerable };
+  const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
+    const steered = steerable.add(data.runId, signal);
+    return executeRun(createHookRun(job, data, deps, steered), deps, steered).finally(() => steerable.remove(data.runId));
+  };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;
@@ -122,7 +132,7 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
     if (parked) return returnToSession(job, parked.key, deps);
     if (data.type === "heartbeat") return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
     if (data.type === "collect") return executeBatch(job, data, deps);
-    return job.kind === "command" ? executeCommand(job, data, deps) : executeRun(createHookRun(job, data, deps), deps, signal);
+    return job.kind === "command" ? executeCommand(job, data, deps) : executeSteerable(job, data, signal);
   };
   // A job may be taken up while a request is under way, and is no part of it.
   const execute = telemetry ? (job: Job, signal: AbortSignal) => telemetry.within(undefined, () => executeJob(job, signal)) : executeJob;
@@ -133,6 +143,7 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
   return {
     ...createRunOperations(deps, turns.active),
     isActive: (id) => turns.active.has(id),
+    steer: (id) => steerable.steer(id),
     start: () => workers.forEach((worker) => worker.start()),
     stop: async (drainMs) => void (await Promise.all(workers.map((worker) => worker.stop(drainMs)))),
   };

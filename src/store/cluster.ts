@@ -51,7 +51,7 @@ export interface LeaseRecord {
 }
 
 /** What gateways say to each other beside the store: nothing that may not get lost. */
-export type Topic = "cancel" | "await" | "ended" | "nudge" | "spent" | "answered";
+export type Topic = "cancel" | "await" | "ended" | "nudge" | "spent" | "answered" | "steer";
 
 /** The gateways that share a store: who they are, and what only one of them does at a time. */
 export interface Cluster {

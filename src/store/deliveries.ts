@@ -17,6 +17,7 @@ export interface DeliveryError {
 
 export interface DeliveryRecord {
   id: string;
+  /** Empty for a message of the gateway itself, such as the code for a stranger. */
   runId: string;
   /** Where it goes. In the state `no_route`: what its run asked for, with the whole text as the only chunk. */
   route: Omit<Route, "to"> & ReplyTarget;

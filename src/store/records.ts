@@ -4,7 +4,11 @@ import type { WrittenDecision } from "../core/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
-import type { RouteDecision } from "./routes.ts";
+import type { ApiRunRecord, ApiRunSpec } from "./api-run.ts";
+import type { UnreadContent } from "./attachments.ts";
+import type { Parked } from "./parked.ts";
+import type { RunWaits } from "./run-waits.ts";
+import type { MessageOrigin, RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
@@ -19,7 +23,7 @@ export interface Via {
  * Which conversations exist: a session is (agent, origin, key), for hooks also `via`, and an origin never reaches
  * another's sessions.
  */
-export type SessionOrigin = "main" | "hook" | "api" | "channel";
+export type SessionOrigin = "main" | "hook" | "api" | "channel" | "schedule";
 export interface SessionRef {
   agentId: string;
   origin: SessionOrigin;
@@ -29,7 +33,7 @@ export interface SessionRef {
 }
 
 /** What an agent run needs to know, checked and resolved when the event was accepted. */
-export interface RunSpec {
+export interface RunSpec extends ApiRunSpec {
   session: SessionRef;
   /** The hook's name in summaries: one line. Outside text. */
   name: string;
@@ -47,36 +51,20 @@ export interface RunSpec {
   timeoutSeconds?: number;
   /** `allowUnsafeExternalContent` of the mapping. */
   unsafe: boolean;
-  /** Set for a message of a channel: who wrote it, whether that is the owner, whether to the agent alone, and what the reply answers. */
-  incoming?: { from: string; owner?: true; direct: boolean; replyTo: string; thread?: string };
-  /** Set for a message that is a command: no model is asked. */
-  command?: "new" | "stop" | "decide";
-  /** What the command `decide` decides, as it was written. */
+  /** Set for a message of a channel. */
+  incoming?: MessageOrigin;
+  unread?: UnreadContent;
+  /** Set for a message that is a command: no model is asked. `argument`: the word behind `/agent`. */
+  command?: "new" | "stop" | "decide" | "pair" | "status" | "help" | "agent";
+  argument?: string;
+  /** What the command `decide` decides about a tool call, or `pair` about a person, as it was written. */
   decision?: WrittenDecision;
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
   /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
   debug?: EventDebug;
   trace?: JoinedTraces;
-}
-
-/** Why a run is parked. */
-export type Parked = ParkedByLimit | ParkedByBreaker;
-
-/** The limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when if that is known. */
-export interface ParkedByLimit {
-  /** Absent in what an earlier version wrote. */
-  reason?: "limit";
-  scope: string;
-  limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";
-  until?: Ms;
-}
-
-/** The provider and model whose breaker is open (`openai/gpt-5`), and when it is tested next. */
-export interface ParkedByBreaker {
-  reason: "provider";
-  of: string;
-  until: Ms;
+  schedule?: { id: string; dueAt: Ms; manual?: true };
 }
 
 /** An event that a run collects: what templates and transforms see of it. */
@@ -231,10 +219,10 @@ export interface FailedAttempt {
   waitedMs?: number;
 }
 
-export interface RunRecord {
+export interface RunRecord extends ApiRunRecord, RunWaits {
   id: string;
   eventId: string | null;
-  kind: "hook" | "heartbeat" | "channel" | "api";
+  kind: "hook" | "heartbeat" | "schedule" | "channel" | "api";
   mapping?: string;
   status: RunStatus;
   spec: RunSpec;
@@ -267,10 +255,6 @@ export interface RunRecord {
   progress?: number;
   /** Attempts since its last progress that ended with an error that may pass. */
   failures?: number;
-  /** Time in which it waited for people and limits, in milliseconds: `runs.maxAge` does not count it. */
-  waitedMs?: Ms;
-  /** Since when it waits for a limit. */
-  pausedAt?: Ms;
   /** Model calls without an answer at which tries of the run ended, oldest first; those before an answer are in its step. */
   failedAttempts?: FailedAttempt[];
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
@@ -284,12 +268,13 @@ export interface RunRecord {
 
 /** What may change in a run; null takes a field away. */
 export type RunChange = Partial<
-  Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "pausedAt" | "endedAt">
+  Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "pausedAt" | "waitSince" | "endedAt">
 > & {
   error?: RunError | null;
   parked?: Parked | null;
   waiting?: RunRecord["waiting"] | null;
   pausedAt?: Ms | null;
+  waitSince?: Ms | null;
   endedAt?: Ms | null;
 };
 

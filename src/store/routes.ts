@@ -17,3 +17,18 @@ export type RouteDecision =
   | { status: "route"; route: Route }
   | { status: "skipped"; reason: string }
   | { status: "no_route"; reason: string };
+
+/** Where a message of a channel comes from, and what its reply answers. */
+export interface MessageOrigin {
+  /** The id of who wrote it, and whether that is the owner. */
+  from: string;
+  owner?: true;
+  /** Whether it was written to the agent alone. */
+  direct: boolean;
+  replyTo: string;
+  /** Further messages that the same turn answers. */
+  joined?: readonly string[];
+  thread?: string;
+  /** The language of the sender's app. */
+  language?: string;
+}

@@ -1,6 +1,6 @@
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import { LEASE_LOST, STORE_UNAVAILABLE, type Cluster, type Held, type Store } from "./types.ts";
+import { LEASE_LOST, STORE_UNAVAILABLE, type Cluster, type Held, type Store, type Writes } from "./types.ts";
 
 export interface StoredListDeps {
   store: Store;
@@ -12,6 +12,8 @@ export interface StoredListDeps {
 export interface ListChange<T, R> {
   list?: readonly T[];
   result: R;
+  /** Adds to the commit of the new list. */
+  write?(tx: Writes): void;
 }
 
 /** What another gateway has changed is known here after so long at most. */
@@ -40,6 +42,11 @@ export class StoredList<T> {
     return this.#list && fresh ? this.#list : this.#readNow();
   }
 
+  /** Reads what every gateway has changed until now. */
+  readLatest(): Promise<readonly T[]> {
+    return this.#deps.cluster.shared ? this.#readNow() : this.read();
+  }
+
   /**
    * Makes one change at a time, each on disk before it counts.
    * @throws RouseError `store_unavailable`
@@ -47,9 +54,13 @@ export class StoredList<T> {
   change<R>(make: (list: readonly T[]) => ListChange<T, R>): Promise<R> {
     const { store, cluster } = this.#deps;
     const write = async ({ fencingToken }: Pick<Held, "fencingToken">): Promise<R> => {
-      const { list, result } = make(cluster.shared ? await this.#readNow() : await this.read());
+      const { list, result, write: add } = make(await this.readLatest());
       if (!list) return result;
-      if (!(await store.commit((tx) => tx.set("value", this.#name, list), fencingToken))) throw new RouseError(LEASE_LOST);
+      const isWritten = await store.commit((tx) => {
+        tx.set("value", this.#name, list);
+        add?.(tx);
+      }, fencingToken);
+      if (!isWritten) throw new RouseError(LEASE_LOST);
       this.#list = list;
       return result;
     };

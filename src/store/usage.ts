@@ -1,4 +1,5 @@
-import type { Ms, ParkedByLimit, RunRecord } from "./records.ts";
+import type { ParkedByLimit } from "./parked.ts";
+import type { Ms, RunRecord } from "./records.ts";
 
 /** What one budget allows; undefined: any. */
 export interface BudgetLimits {

@@ -50,7 +50,7 @@ type Runs = Pick<Telemetry, "run" | "tool" | "send">;
 
 function createRuns(spans: Spans): Runs {
   return {
-    run({ id, kind, eventId, mapping, attempt, agentId, agentName = agentId, session, trace: parent }, work, read) {
+    run({ id, kind, eventId, mapping, attempt, agentId, agentName = agentId, session, trace: parent, correlation }, work, read) {
       const attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         ...agentAttributes({ agent: { id: agentId, name: agentName }, session }),
@@ -59,6 +59,7 @@ function createRuns(spans: Spans): Runs {
         "rouse.run.attempt": attempt,
         "rouse.event.id": eventId ?? undefined,
         "rouse.mapping": mapping,
+        ...Object.fromEntries(Object.entries(correlation ?? {}).map(([name, value]) => [`rouse.api.${name}`, value])),
       };
       const context = parent ? toContext(parent) : spans.active().deleteValue(SERVED);
       const options = { name: `invoke_agent ${agentName}`, kind: SpanKind.INTERNAL, attributes, parent: context };

@@ -49,6 +49,8 @@ export interface TracedRun {
   session: string;
   /** The trace of the event that caused it; undefined if a caller waits, whose request is the active span. */
   trace: JoinedTraces | undefined;
+  /** The ids that the front end of an API user gave its chat and message, by the headers' names. */
+  correlation: Readonly<Record<string, string>> | undefined;
 }
 
 /** The model of a call, and its API by the name in the conventions. */

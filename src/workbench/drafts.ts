@@ -75,6 +75,11 @@ function readDraft(folder: string, fileName: string): Draft {
   } catch (error) {
     return { name, file, text: "", problem: `cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` };
   }
+  return withDraftText({ name, file }, text);
+}
+
+/** A draft with another text. */
+export function withDraftText({ name, file }: Pick<Draft, "name" | "file">, text: string): Draft {
   const problem = PRESET_NAME.test(name) ? findProblem(file, text) : 'its name may have lower-case letters, digits and "-" only';
   return { name, file, text, ...(problem === undefined ? {} : { problem }) };
 }

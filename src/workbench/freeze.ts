@@ -6,8 +6,7 @@ import { checkFixtureName, writeFixture } from "./fixture-files.ts";
 import { recordFixture } from "./fixture-record.ts";
 import type { FixtureExpectation } from "./fixture.ts";
 import type { LandingDeps } from "./landing.ts";
-import { planChange } from "./planned-change.ts";
-import type { TextChange } from "./what-if-job.ts";
+import { planTried, type TextChange } from "./planned-change.ts";
 
 /** How an event is frozen as a test. */
 export interface FreezeOptions {
@@ -17,6 +16,8 @@ export interface FreezeOptions {
   mask: readonly string[] | false;
   /** Fields whose values stay. */
   keep: readonly string[];
+  /** The draft that is in place. */
+  draft?: string | undefined;
 }
 
 /** What was written. If masking would change what the mappings do, nothing was: `changedBy` has the fields. */
@@ -44,7 +45,11 @@ function toWriteError(error: unknown, testsDir: string): unknown {
  * @throws RouseError `not_found` if the body is no longer kept, `usage` if no mapping decides, a field is not in the request, or the
  * file cannot be written.
  */
-export async function freezeEvent(event: EventDetail, snapshot: Snapshot, { name, mask, keep }: FreezeOptions): Promise<FrozenEvent> {
+export async function freezeEvent(
+  event: EventDetail,
+  snapshot: Snapshot,
+  { name, mask, keep, draft }: FreezeOptions,
+): Promise<FrozenEvent> {
   const checked = name === undefined ? undefined : checkFixtureName(name);
   const recorded = await recordFixture(event, snapshot, mask === false ? false : { mask, keep });
   const { file, masks, reason, changedBy } = recorded;
@@ -53,14 +58,14 @@ export async function freezeEvent(event: EventDetail, snapshot: Snapshot, { name
   if (changedBy) return { written: null, masked, changedBy, reason, expect };
   const { testsDir } = snapshot.config.hooks;
   const place = { testsDir, path: file.request.path, name: checked, base: expect.mapping ?? expect.outcome };
-  const written = await writeFixture(file, place).catch((error: unknown) => {
+  const written = await writeFixture(draft === undefined ? file : { ...file, draft }, place).catch((error: unknown) => {
     throw toWriteError(error, testsDir);
   });
   return { written, masked, changedBy: null, reason, expect };
 }
 
 /** An event that is to be kept as a test. */
-export interface FreezeRequest extends FreezeOptions {
+export interface FreezeRequest extends Omit<FreezeOptions, "draft"> {
   event: string;
   /** The test expects what the mappings do with this change in place; undefined: what they do today. */
   change?: TextChange | undefined;
@@ -89,9 +94,9 @@ export function createFreezer({ getEvent, places, snapshot, withCandidate }: Fre
       if (!event) throw new RouseError({ code: "not_found", message: "there is no event with this id" });
       const detail = eventDetail(event, new Map());
       if (!wanted) return freezeEvent(detail, snapshot(), options);
-      const { change } = await planChange(wanted, snapshot(), places());
+      const { change, draft } = await planTried(wanted, snapshot(), places());
       return withCandidate(new Map([[change.file, change.after]]), (found) => {
-        if (found.ok) return freezeEvent(detail, found.snapshot, options);
+        if (found.ok) return freezeEvent(detail, found.snapshot, { ...options, draft: draft?.name });
         throw new RouseError({ code: "config_invalid", message: "the config has problems with this change", issues: found.issues });
       });
     },

@@ -100,7 +100,7 @@ const renderCode = (error: unknown): string =>
  * @returns why it cannot be written; undefined if it was.
  * @throws RouseError `conflict`, or `not_landed` if the file has the change and may lose it when the power fails.
  */
-async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<string | undefined> {
+export async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<string | undefined> {
   const { file, before, after } = change;
   let link: string | undefined;
   const confirm = (): void => {

@@ -5,8 +5,8 @@ import { renderOpenConfirmations, type Confirmation } from "./confirmation-names
 import { findConfirmations } from "./confirmations.ts";
 import type { FileChange } from "./drafts.ts";
 import { compareEvents, runTests, type ComparisonDeps, type TestSummary } from "./landing-checks.ts";
-import { finish, refuseStale, renderPatch, writeChange, type Landed, type WriteDeps } from "./landing-write.ts";
-import { planChange, type MappingChange, type PlannedChange } from "./planned-change.ts";
+import { finish, refuseStale, renderPatch, writeChange, writeFileOfChange, type Landed, type WriteDeps } from "./landing-write.ts";
+import { planChange, planTried, type MappingChange, type PlannedChange } from "./planned-change.ts";
 import type { WhatIfReport } from "./what-if.ts";
 import { findWriteProblem, listVersions, readNow, type Version } from "./versions.ts";
 
@@ -67,25 +67,55 @@ type ExamineDeps = ComparisonDeps & Pick<LandingDeps, "places">;
 
 const plan = (wanted: MappingChange, deps: ExamineDeps): Promise<PlannedChange> => planChange(wanted, deps.snapshot(), deps.places());
 
-/**
- * Says what a change would do: its diff, its problems, its tests, and what it changes for the last events. Writes nothing.
- * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all.
- */
-export async function examineChange(wanted: MappingChange, deps: ExamineDeps): Promise<ExaminedChange> {
-  const planned = await plan(wanted, deps);
-  const { change, home, replaces, draft } = planned;
-  const found = await deps.withCandidate(toTexts(change), async (candidate) =>
+type Tried = Pick<LandingCheck, "problems" | "warnings" | "tests" | "whatIf" | "replaces">;
+
+const failed = (problems: Issue[], replaces: string[]): Tried => ({ problems, warnings: [], tests: null, whatIf: null, replaces });
+
+/** Says what the config does with a change in place. */
+function tryChange({ change, draft, replaces }: PlannedChange, deps: ExamineDeps): Promise<Tried> {
+  return deps.withCandidate(toTexts(change), async (candidate) =>
     candidate.ok
       ? {
           problems: [],
           warnings: [...candidate.snapshot.warnings],
           tests: await runTests(candidate.snapshot, draft?.name),
           whatIf: await compareEvents(candidate.snapshot, deps),
+          replaces,
         }
-      : { problems: candidate.issues, warnings: [], tests: null, whatIf: null },
+      : failed(candidate.issues, replaces),
   );
-  const shown = { file: change.file, base: identify(change), diff: renderPatch(planned, deps) };
-  return { change, found: { ...shown, ...found, confirm: findConfirmations(change, home, found.tests), replaces } };
+}
+
+/** The same of the text of a draft, once it is accepted. It may be written although it cannot be accepted as it is. */
+async function tryDraftText(wanted: MappingChange, deps: ExamineDeps): Promise<Tried> {
+  try {
+    return await tryChange(await planTried(wanted, deps.snapshot(), deps.places()), deps);
+  } catch (error) {
+    if (!(error instanceof RouseError)) throw error;
+    return failed([{ path: "", message: error.message }], []);
+  }
+}
+
+/**
+ * Says what a change would do: its diff, its problems, its tests, and what it changes for the last events. Writes nothing.
+ * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all, or `conflict` if it was written
+ * from another text than the file has by now.
+ */
+export async function examineChange(wanted: MappingChange, deps: ExamineDeps): Promise<ExaminedChange> {
+  const planned = await plan(wanted, deps);
+  const { change, home, isLive } = planned;
+  const tried = await (isLive ? tryChange(planned, deps) : tryDraftText(wanted, deps));
+  const confirm = isLive ? findConfirmations(change, home, tried.tests) : [];
+  return { change, found: { file: change.file, base: identify(change), diff: renderPatch(planned, deps), ...tried, confirm } };
+}
+
+/** Writes the text of a draft. Nothing that is live changes: no gateway has to use it, and no version of it is kept. */
+async function writeDraft(planned: PlannedChange, deps: LandingDeps): Promise<Landed> {
+  const { change } = planned;
+  const { file } = change;
+  const reason = (await findWriteProblem(file)) ?? (await writeFileOfChange(change, deps));
+  if (reason !== undefined) return { landed: false, file, reason, patch: renderPatch(planned, deps) };
+  return { landed: true, file, inUse: false };
 }
 
 /** Builds the snapshot of a change, and makes sure of what is confirmed. Returns the snapshot's hash. */
@@ -115,6 +145,7 @@ async function land(
     await finish(planned);
     return { landed: true, file: change.file, inUse: deps.reload !== undefined };
   }
+  if (!planned.isLive) return writeDraft(planned, deps);
   const expected = await buildConfirmed(planned, confirm, deps);
   const reason = await findReason(change, deps);
   if (reason !== undefined) return { landed: false, file: change.file, reason, patch: renderPatch(planned, deps) };

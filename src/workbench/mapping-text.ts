@@ -71,6 +71,15 @@ export function readMappingText(text: string, file: string): string {
   return file.endsWith(".json") ? JSON.stringify(JSON5.parse(mapping), null, 2) : mapping;
 }
 
+/** Takes away the indent that the lines of a mapping have in its file. */
+export function withoutIndent(text: string): string {
+  const lines = text.split(/\r?\n/);
+  const indent = /^[ \t]*/.exec(lines.at(-1) ?? "")?.[0] ?? "";
+  const moved = lines.map((line, index) => (index > 0 && line.startsWith(indent) ? line.slice(indent.length) : line)).join("\n");
+  // A text that goes on over a line break would change with its indent.
+  return JSON.stringify(JSON5.parse(moved)) === JSON.stringify(JSON5.parse(text)) ? moved : text;
+}
+
 /** The config or mapping file without its mappings, which is what a change must leave alone. */
 function withoutMappings(text: string, home: MappingHome): unknown {
   const value = JSON5.parse<Record<string, unknown>>(text);

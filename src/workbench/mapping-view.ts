@@ -7,7 +7,7 @@ import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { MappingInfo } from "../mapping/types.ts";
 import { draftsDir, planDraft, readDrafts } from "./drafts.ts";
-import { listWrittenMappings } from "./mapping-text.ts";
+import { listWrittenMappings, withoutIndent } from "./mapping-text.ts";
 import { findMapping } from "./planned-change.ts";
 import { readNow } from "./versions.ts";
 
@@ -25,6 +25,8 @@ export interface DraftView {
   file: string;
   /** The ids of its mappings. */
   mappings: string[];
+  /** The paths that its mappings name. */
+  paths: string[];
   /** The ids of live mappings that it would replace. */
   replaces: string[];
   text: string;
@@ -49,6 +51,9 @@ export function listPlacedMappings(snapshot: Snapshot): PlacedMapping[] {
   return place(snapshot.mappings.mappings, snapshot).map((mapping) => ({ ...mapping, own: isOwn(mapping) }));
 }
 
+const listPaths = ({ match }: Record<string, unknown>): string[] =>
+  [(match as { path?: unknown } | undefined)?.path].flat().filter((path) => typeof path === "string");
+
 /** Lists the drafts, by name. */
 export function listDrafts(snapshot: Snapshot): DraftView[] {
   const places = getPlaces(snapshot);
@@ -57,22 +62,20 @@ export function listDrafts(snapshot: Snapshot): DraftView[] {
     const view = { name, file: `${basename(draftsDir(places.mappingsDir))}/${basename(draft.file)}`, text };
     try {
       const { replaces } = planDraft(draft, places);
-      const mappings = problem === undefined ? listWrittenMappings(text, "mappings").flatMap(({ id }) => id ?? []) : [];
-      return { ...view, mappings, replaces, problem: problem ?? null };
+      const written = problem === undefined ? listWrittenMappings(text, "mappings") : [];
+      const mappings = written.flatMap(({ id }) => id ?? []);
+      return {
+        ...view,
+        mappings,
+        paths: [...new Set(written.flatMap(({ value }) => listPaths(value)))],
+        replaces,
+        problem: problem ?? null,
+      };
     } catch (error) {
       if (!(error instanceof RouseError)) throw error;
-      return { ...view, mappings: [], replaces: [], problem: error.message };
+      return { ...view, mappings: [], paths: [], replaces: [], problem: error.message };
     }
   });
-}
-
-/** Takes away the indent that the lines of a mapping have in its file. */
-function withoutIndent(text: string): string {
-  const lines = text.split(/\r?\n/);
-  const indent = /^[ \t]*/.exec(lines.at(-1) ?? "")?.[0] ?? "";
-  const moved = lines.map((line, index) => (index > 0 && line.startsWith(indent) ? line.slice(indent.length) : line)).join("\n");
-  // A text that goes on over a line break would change with its indent.
-  return JSON.stringify(JSON5.parse(moved)) === JSON.stringify(JSON5.parse(text)) ? moved : text;
 }
 
 /** What a mapping of a preset says, without the secrets that its options bring. */
@@ -95,8 +98,18 @@ export function showMapping(id: string, snapshot: Snapshot): MappingText {
   return { ...mapping, file, text: withoutIndent(written.text) };
 }
 
-/** What an editor of mappings completes and explains: the schema of one mapping, and the functions of expressions. */
-export function describeMapping(): { mapping: JsonSchema; $defs: Record<string, JsonSchema>; functions: string[] } {
-  const { properties: { mappings } = {}, $defs = {} } = mappingFileJsonSchema();
-  return { mapping: mappings?.items ?? {}, $defs, functions: [...FUNCTIONS].toSorted() };
+/** What an editor of mappings completes and explains. */
+export interface MappingWords {
+  mapping: JsonSchema;
+  /** Of a whole mapping file. */
+  file: JsonSchema;
+  $defs: Record<string, JsonSchema>;
+  /** The functions of expressions. */
+  functions: string[];
+}
+
+/** Describes mappings for editors. */
+export function describeMapping(): MappingWords {
+  const { $defs = {}, ...file } = mappingFileJsonSchema();
+  return { mapping: file.properties?.["mappings"]?.items ?? {}, file, $defs, functions: [...FUNCTIONS].toSorted() };
 }

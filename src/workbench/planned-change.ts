@@ -2,26 +2,34 @@ import { basename } from "node:path";
 import { RouseError } from "../core/errors.ts";
 import { MAPPING_FILE } from "../config/issues.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { findDraft, livePath, planDraft, type Draft, type FileChange, type MappingPlaces } from "./drafts.ts";
-import { addMapping, listWrittenMappings, readMappingText, replaceMapping, type MappingHome } from "./mapping-text.ts";
+import { findDraft, livePath, planDraft, withDraftText, type Draft, type FileChange, type MappingPlaces } from "./drafts.ts";
+import { addMapping, listWrittenMappings, readMappingText, replaceMapping, withoutIndent, type MappingHome } from "./mapping-text.ts";
+import { renderFilePatch } from "./unified-diff.ts";
 import { listVersions, readNow } from "./versions.ts";
 
 /** A change of the live mappings. Nothing else of a config can be changed this way. */
 export type MappingChange =
-  /** Replaces the text of a live mapping. */
-  | { kind: "replace"; mapping: string; text: string }
+  /** Replaces the text of a live mapping. `from`: the text that it was written from; it is refused if the file has another by now. */
+  | { kind: "replace"; mapping: string; text: string; from?: string | undefined }
   /** Adds a mapping to the config, or to a file of `mappingsDir`. */
   | { kind: "add"; text: string; file?: string | undefined }
   /** Makes a draft live; `into`: in this file. */
   | { kind: "draft"; name: string; into?: string | undefined }
+  /** Replaces the whole text of a draft, which stays a draft. `from` is as above. */
+  | { kind: "draft-text"; name: string; text: string; from?: string | undefined }
   /** Takes back the last change that was landed. */
   | { kind: "undo" };
 
 /** A change that is only compared: also the whole text of a file of `mappingsDir`. */
 export type ProposedChange = MappingChange | { kind: "file"; file: string; text: string };
 
+/** A change that is a text as it is being written: of one mapping, or of a draft. */
+export type TextChange = Extract<MappingChange, { kind: "replace" | "add" | "draft-text" }>;
+
 export interface PlannedChange {
   change: FileChange;
+  /** False for the text of a draft, which changes nothing that is live. */
+  isLive: boolean;
   home: MappingHome;
   /** What is done, for the list of versions. */
   what: string;
@@ -66,11 +74,34 @@ export function findMapping(
   return { file: livePath(mappingsDir, name), home: "mappings", index: Number(index) };
 }
 
-function planReplacement(id: string, text: string, snapshot: Snapshot, places: Places): PlannedChange {
+/**
+ * Refuses a text that was written from another one than the file has by now. The details have both changes.
+ * @throws RouseError `conflict`
+ */
+function refuseOvertaken(file: string, { shown, now, wanted }: { shown: string; now: string; wanted: string }): never {
+  const name = basename(file);
+  const render = (after: string): string => renderFilePatch(name, { before: shown, after });
+  throw new RouseError({
+    code: "conflict",
+    message: `${name} was changed while you were writing; nothing was written. Look at both changes, and save again`,
+    issues: [
+      { path: "", file, message: "has changed like this:", detail: render(now) },
+      { path: "", file, message: "was to be changed like this:", detail: render(wanted) },
+    ],
+  });
+}
+
+type Replacement = Extract<MappingChange, { kind: "replace" }>;
+
+function planReplacement({ mapping: id, text, from }: Replacement, snapshot: Snapshot, places: Places): PlannedChange {
   const { file, home, index } = findMapping(id, snapshot, places);
   const before = readNow(file) ?? missing(`${file} is gone`);
-  const after = replaceMapping(before, home, index, readMappingText(text, file));
-  return { change: { file, before, after }, home, what: `change of ${id}`, replaces: [id] };
+  const replace = (one: string): string => replaceMapping(before, home, index, readMappingText(one, file));
+  const after = replace(text);
+  const written = withoutIndent(listWrittenMappings(before, home)[index]?.text ?? "{}");
+  if (from !== undefined && from !== written && after !== before)
+    refuseOvertaken(file, { shown: replace(from), now: before, wanted: after });
+  return { change: { file, before, after }, isLive: true, home, what: `change of ${id}`, replaces: [id] };
 }
 
 /** The path of a file of `mappingsDir` by its name. */
@@ -82,7 +113,7 @@ function findFile(name: string, { mappingsDir }: Places): string {
 
 function planFile(name: string, after: string, places: Places): PlannedChange {
   const file = findFile(name, places);
-  return { change: { file, before: readNow(file), after }, home: "mappings", what: `text of ${name}`, replaces: [] };
+  return { change: { file, before: readNow(file), after }, isLive: true, home: "mappings", what: `text of ${name}`, replaces: [] };
 }
 
 function planAddition(text: string, name: string | undefined, places: Places): PlannedChange {
@@ -95,14 +126,21 @@ function planAddition(text: string, name: string | undefined, places: Places): P
   const start = before ?? JSON.stringify({ id, version: 1, mappings: [] }, null, 2);
   const after = addMapping(start, home, readMappingText(text, file));
   const added = listWrittenMappings(after, home).at(-1)?.id ?? "a mapping";
-  return { change: { file, before, after }, home, what: `${added} added`, replaces: [] };
+  return { change: { file, before, after }, isLive: true, home, what: `${added} added`, replaces: [] };
 }
 
-function planAcceptance(name: string, into: string | undefined, places: Places): PlannedChange {
-  const draft = findDraft(name, places.mappingsDir);
+function planAcceptance(draft: Draft, into: string | undefined, places: Places): PlannedChange {
   const { file, before, after, replaces } = planDraft(draft, places, into);
   const home = file === places.configFile ? "config" : "mappings";
-  return { change: { file, before, after }, home, what: `draft ${name} accepted`, replaces, draft };
+  return { change: { file, before, after }, isLive: true, home, what: `draft ${draft.name} accepted`, replaces, draft };
+}
+
+type DraftText = Extract<MappingChange, { kind: "draft-text" }>;
+
+function planDraftText({ name, text, from }: DraftText, { mappingsDir }: Places): PlannedChange {
+  const { file, text: before } = findDraft(name, mappingsDir);
+  if (from !== undefined && from !== before && text !== before) refuseOvertaken(file, { shown: from, now: before, wanted: text });
+  return { change: { file, before, after: text }, isLive: false, home: "mappings", what: `text of the draft ${name}`, replaces: [] };
 }
 
 async function planUndo({ stateDir, configFile }: Places): Promise<PlannedChange> {
@@ -114,6 +152,7 @@ async function planUndo({ stateDir, configFile }: Places): Promise<PlannedChange
   const home = file === configFile ? "config" : "mappings";
   return {
     change: { file, before: after, after: before },
+    isLive: true,
     home,
     what: `undo: ${what}`,
     replaces: [],
@@ -129,14 +168,25 @@ async function planUndo({ stateDir, configFile }: Places): Promise<PlannedChange
 export async function planChange(wanted: ProposedChange, snapshot: Snapshot | undefined, places: Places): Promise<PlannedChange> {
   switch (wanted.kind) {
     case "replace":
-      return planReplacement(wanted.mapping, wanted.text, snapshot ?? refuse("the config has problems: mend them first"), places);
+      return planReplacement(wanted, snapshot ?? refuse("the config has problems: mend them first"), places);
     case "add":
       return planAddition(wanted.text, wanted.file, places);
     case "file":
       return planFile(wanted.file, wanted.text, places);
     case "draft":
-      return planAcceptance(wanted.name, wanted.into, places);
+      return planAcceptance(findDraft(wanted.name, places.mappingsDir), wanted.into, places);
+    case "draft-text":
+      return planDraftText(wanted, places);
     case "undo":
       return planUndo(places);
   }
+}
+
+/**
+ * Finds what a change is compared and evaluated by: of the text of a draft, what it does once the draft is accepted.
+ * @throws RouseError as `planChange` does.
+ */
+export async function planTried(wanted: ProposedChange, snapshot: Snapshot | undefined, places: Places): Promise<PlannedChange> {
+  if (wanted.kind !== "draft-text") return planChange(wanted, snapshot, places);
+  return planAcceptance(withDraftText(findDraft(wanted.name, places.mappingsDir), wanted.text), undefined, places);
 }

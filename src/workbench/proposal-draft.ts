@@ -1,8 +1,9 @@
+import { join } from "node:path";
 import JSON5 from "json5";
 import { editText, type ConfigChange } from "../config/edit.ts";
 import { RouseError } from "../core/errors.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { getNewDraftFile, planDraft, refuseReplacing, type Draft, type DraftPlan, type MappingPlaces } from "./drafts.ts";
+import { draftsDir, getNewDraftFile, planDraft, refuseReplacing, type Draft, type DraftPlan, type MappingPlaces } from "./drafts.ts";
 import { listWrittenMappings, readMappingText } from "./mapping-text.ts";
 import { findMapping } from "./planned-change.ts";
 import type { AnswerContext, MappingParts } from "./proposal-answer.ts";
@@ -66,17 +67,20 @@ function renderNew(frame: DraftFrame, { payload, headers, ...rest }: MappingPart
   return `${JSON.stringify({ id: frame.name, version: 1, description: describe(frame), mappings: [mapping] }, null, 2)}\n`;
 }
 
-/** The mended mapping with its comments: only what changes is written. */
-function renderFix(frame: DraftFrame, fixed: FixedMapping, { payload, headers, ...rest }: MappingParts): string {
-  const head = JSON5.stringify({ id: frame.name, version: 1, description: describe(frame) }, null, 2).replace(/,?\s*\}$/, "");
-  const text = `${head},\n  mappings: [\n    ${readMappingText(fixed.text, frame.file).replaceAll("\n", "\n    ")},\n  ],\n}\n`;
-  const changes: ConfigChange[] = [
+/** What parts change of the mapping that they mend. */
+export const listPartChanges = ({ payload, headers, ...rest }: MappingParts): ConfigChange[] =>
+  [
     ...Object.entries({ payload, headers }).map(([name, value]) => ({ path: ["match", name], value })),
     ...Object.entries(rest).map(([name, value]) => ({ path: [name], value })),
   ].filter(({ value }) => value !== undefined);
+
+/** The mended mapping with its comments: only what changes is written. */
+function renderFix(frame: DraftFrame, fixed: FixedMapping, parts: MappingParts): string {
+  const head = JSON5.stringify({ id: frame.name, version: 1, description: describe(frame) }, null, 2).replace(/,?\s*\}$/, "");
+  const text = `${head},\n  mappings: [\n    ${readMappingText(fixed.text, frame.file).replaceAll("\n", "\n    ")},\n  ],\n}\n`;
   const at = listWrittenMappings(text, "mappings")[0];
   if (!at) throw new RouseError({ code: "usage", message: `"${fixed.id}" cannot be mended in a draft: change it by hand` });
-  return text.slice(0, at.start) + editText(at.text, changes) + text.slice(at.end);
+  return text.slice(0, at.start) + editText(at.text, listPartChanges(parts)) + text.slice(at.end);
 }
 
 /**
@@ -90,8 +94,11 @@ export function buildDraft(frame: DraftFrame, parts: MappingParts, places: Mappi
   return { draft, plan: planDraft(draft, places) };
 }
 
-/** The file of the draft: JSON, or for a mapping that is mended JSON5, which keeps its comments. */
-export function getProposalFile(name: string, isFix: boolean, mappingsDir: string): string {
-  const file = getNewDraftFile(name, mappingsDir);
+/**
+ * The file of the draft: JSON, or for a mapping that is mended JSON5, which keeps its comments.
+ * @throws RouseError `usage` if it is to be written, and its name is taken or none for a draft.
+ */
+export function getProposalFile(name: string, { isFix, isWritten }: { isFix: boolean; isWritten: boolean }, mappingsDir: string): string {
+  const file = isWritten ? getNewDraftFile(name, mappingsDir) : join(draftsDir(mappingsDir), `${name}.json`);
   return isFix ? `${file}5` : file;
 }

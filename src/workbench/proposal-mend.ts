@@ -1,4 +1,3 @@
-import { testInput } from "../admin/test-hook.ts";
 import { nearest } from "../config/suggest.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { parsePath } from "../mapping/template-context.ts";
@@ -6,6 +5,7 @@ import type { ConditionTrace } from "../mapping/types.ts";
 import { toExpression } from "./draft-preset.ts";
 import type { MappingParts } from "./proposal-answer.ts";
 import type { FixedMapping } from "./proposal-draft.ts";
+import { traceConditions } from "./proposal-edit.ts";
 import type { Samples } from "./proposal-samples.ts";
 import type { FieldShape } from "./shape.ts";
 
@@ -20,24 +20,62 @@ type Fields = ReadonlyMap<string, FieldShape>;
 const EXPRESSION = /\{\{(.*?)\}\}/gs;
 const isScalar = (value: unknown): boolean => value === null || typeof value !== "object";
 
-/** The conditions of a mapping that do not hold for an event, each with how it came out for the events. */
-async function traceConditions({ id }: FixedMapping, { samples }: Samples, snapshot: Snapshot): Promise<Map<string, ConditionTrace[]>> {
-  const failed = new Map<string, ConditionTrace[]>();
-  for (const { input } of samples) {
-    const { traces } = await testInput(input, snapshot);
-    const { conditions = [] } = traces.find(({ mapping }) => mapping === id) ?? {};
-    for (const condition of conditions) {
-      if (condition.result === true) continue;
-      failed.set(condition.condition, [...(failed.get(condition.condition) ?? []), condition]);
-    }
-  }
-  return failed;
+type Widened = readonly [operator: string, operand: unknown];
+
+const without = (operator: string, operand: unknown, values: readonly unknown[]): Widened | null => {
+  const left = [operand].flat().filter((one) => !values.includes(one));
+  return left.length === 0 ? null : [operator, operator === "$ne" ? left[0] : left];
+};
+
+/** The least or the greatest of values of the operand's type; undefined if there are others, or none. */
+function findBound(operand: unknown, values: readonly unknown[], isLess: boolean): unknown {
+  const same = [operand, ...values].filter((one) => typeof one === typeof operand) as (number | string)[];
+  if (same.length <= values.length || values.length === 0) return undefined;
+  return same.toSorted((a, b) => (a < b ? -1 : 1)).at(isLess ? 0 : -1);
 }
 
-/** A condition that also takes the values that a field has; undefined if it is more than values, or the field has too many. */
+const least = (operator: string, operand: unknown, values: readonly unknown[]): Widened | undefined => {
+  const bound = findBound(operand, values, true);
+  return bound === undefined ? undefined : [bound === operand && !values.includes(bound) ? operator : "$gte", bound];
+};
+const greatest = (operator: string, operand: unknown, values: readonly unknown[]): Widened | undefined => {
+  const bound = findBound(operand, values, false);
+  return bound === undefined ? undefined : [bound === operand && !values.includes(bound) ? operator : "$lte", bound];
+};
+const oneOf = (operator: string, operand: unknown, values: readonly unknown[]): Widened => {
+  const all = [...new Set([...[operand].flat(), ...values])];
+  return all.length === 1 ? [operator, operand] : ["$in", all];
+};
+
+/** What each operator becomes so that it also holds for values; null: it goes away. */
+const OPERATORS: Record<string, (operator: string, operand: unknown, values: readonly unknown[]) => Widened | null | undefined> = {
+  $eq: oneOf,
+  $in: oneOf,
+  $ne: without,
+  $nin: without,
+  $gt: least,
+  $gte: least,
+  $lt: greatest,
+  $lte: greatest,
+};
+
+/** The operators of a condition so that they also hold for values; undefined if one of them cannot be widened. */
+function widenOperators(condition: object, values: readonly unknown[]): unknown {
+  const widened = new Map<string, unknown>();
+  for (const [operator, operand] of Object.entries(condition)) {
+    const made = OPERATORS[operator]?.(operator, operand, values);
+    if (made === undefined || (made && widened.has(made[0]))) return undefined;
+    if (made) widened.set(...made);
+  }
+  return widened.size === 0 ? { $exists: true } : Object.fromEntries(widened);
+}
+
+/** A condition that also takes the values that a field has; undefined if it cannot be widened, or the field has too many. */
 function widen(condition: unknown, values: readonly unknown[] | undefined): unknown {
+  if (!values) return undefined;
+  if (typeof condition === "object" && condition !== null && !Array.isArray(condition)) return widenOperators(condition, values);
   const written = Array.isArray(condition) ? condition : [condition];
-  if (!values || !written.every(isScalar)) return undefined;
+  if (!written.every(isScalar)) return undefined;
   const all = [...new Set([...written, ...values])];
   return all.length === 1 ? all[0] : all;
 }
@@ -87,7 +125,7 @@ function mendTemplates({ value }: FixedMapping, fields: Fields): MappingParts {
 
 /**
  * Mends a mapping without a model: conditions on the payload get the name of the nearest field that is there, or the further
- * values that their field has, and templates the names of the nearest fields. Anything else is said, and left as it is.
+ * values that their field has, limits move as far as these values, and templates get the names of the nearest fields. Anything else is said, and left as it is.
  */
 export async function mendMapping(fixed: FixedMapping, samples: Samples, snapshot: Snapshot): Promise<Mended> {
   const failed = await traceConditions(fixed, samples, snapshot);

@@ -9,14 +9,33 @@ import type { WhatIfReport } from "./what-if.ts";
 export interface ProposalRequest extends OperatorSettings {
   /** The name of the draft. Default: that of the mapping that is mended, with `-fix`. */
   name?: string | undefined;
-  /** The id of a live mapping that is to be mended. */
-  fix?: string | undefined;
+  /** The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event. */
+  fix?: string | true | undefined;
+  /** False: nothing is written; the answer has the change of the mapping that is mended. */
+  write?: boolean | undefined;
   /** Ids of recorded events of one hook. */
   events: readonly string[];
   /** The operator's words. */
   say?: string | undefined;
   /** False: no model. Default: the model of the default agent. */
   model?: string | false | undefined;
+}
+
+/** A mapping that is to be mended, and why it does not take the events. It quotes them. */
+export interface MendedPlan {
+  mapping: string;
+  /** Its conditions that do not hold. */
+  reasons: { condition: string; reason: string }[];
+}
+
+/** What a proposal changes of the mapping that it mends. */
+export interface MappingEdit {
+  mapping: string;
+  /** The text of the mapping as it is in its file, without the indent of its place. */
+  before: string;
+  after: string;
+  /** The change of its file. */
+  diff: string;
 }
 
 /** What making a proposal will do, before it does anything. */
@@ -40,6 +59,8 @@ export interface ProposalPlan {
     /** If all tokens are used. */
     maxUsd: number | null;
   } | null;
+  /** Null: a new mapping is drafted. */
+  mends: MendedPlan | null;
   masked: string[];
   leftOut: Samples["leftOut"];
   notes: string[];
@@ -62,13 +83,15 @@ export interface Proposal {
   mapping: string;
   /** The live mappings that it would replace. */
   replaces: string[];
+  /** Null: a new mapping is drafted. */
+  edit: MappingEdit | null;
   model: { ref: string; rounds: number; usage: Usage } | null;
   events: TriedEvent[];
   fixtures: ProposedFixture[];
   /** What is still wrong with it. */
   problems: string[];
   notes: string[];
-  /** What would change for the last 1,000 events; null if they cannot be compared. */
+  /** What would change for the last 1,000 events; null if they cannot be compared, or nothing is written. */
   whatIf: WhatIfReport | null;
   /** If files could not be written: why, and the files as a patch. */
   unwritten: { reason: string; patch: string } | null;

@@ -1,4 +1,3 @@
-import { ECHO } from "../agent/no-model.ts";
 import type { ResolvedModel } from "../agent/types.ts";
 import { eventDetail, type EventDetail } from "../admin/views.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
@@ -12,10 +11,11 @@ import { findTop } from "./landing-write.ts";
 import type { LandingDeps } from "./landing.ts";
 import type { AnswerContext, MappingParts } from "./proposal-answer.ts";
 import { buildDraft, findFixed, getMappingId, getProposalFile, toFixName, type DraftFrame, type FixedMapping } from "./proposal-draft.ts";
+import { findNearestMapping, planMending, renderEdit } from "./proposal-edit.ts";
 import { makeFixtures, writeProposal } from "./proposal-files.ts";
+import { findModel, planModel } from "./proposal-model.ts";
 import { mendMapping } from "./proposal-mend.ts";
-import { buildPrompt, chooseShown, estimatePrompt } from "./proposal-prompt.ts";
-import { ANSWER_TOKENS, MAX_ROUNDS, MAX_TOKENS, runRounds, type Candidate, type RoundsEnd } from "./proposal-rounds.ts";
+import { MAX_ROUNDS, MAX_TOKENS, runRounds, type Candidate, type RoundsEnd } from "./proposal-rounds.ts";
 import { MAX_EVENTS, readSamples, type Samples } from "./proposal-samples.ts";
 import { tryMapping, type MappingTrial, type Wanted } from "./proposal-trial.ts";
 import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "./proposal-types.ts";
@@ -35,6 +35,7 @@ interface Prepared {
   samples: Samples;
   model: ResolvedModel | null;
   plan: ProposalPlan;
+  isWritten: boolean;
 }
 
 /** The most that the operator says. */
@@ -46,51 +47,27 @@ const refuse = (message: string): never => {
 
 const WITHOUT_MODEL = "`--no-model` (`model: false`) drafts from the shape of the events alone";
 
-function checkRequest({ name, fix, events, say = "", agent, deliver }: ProposalRequest): void {
+function checkRequest({ name, fix, write, events, say = "", agent, deliver }: ProposalRequest): void {
   if (name === undefined && fix === undefined) refuse("name the draft, or the mapping that is to be mended");
   if (events.length === 0 || events.length > MAX_EVENTS) refuse(`name 1 to ${MAX_EVENTS} events`);
   if (say.length > MAX_SAID) refuse(`say what is wanted in at most ${MAX_SAID} characters`);
   const settings = [agent, ...(deliver ? [deliver.channel, deliver.to] : [])];
   if (settings.some((value) => value?.includes("{{")))
     refuse("the agent, the channel and the recipient of a proposal are no templates: edit the draft if an event is to choose them");
+  if (write === false && fix === undefined) refuse("`write: false` goes with `fix`: a new mapping is proposed as a draft");
   if (fix !== undefined && (agent !== undefined || deliver !== undefined))
     refuse("a mapping that is mended keeps its agent, channel and recipient");
 }
 
-/** The model that is asked; null if none is wanted, or none is configured. */
-function findModel(wanted: ProposalRequest["model"], { models, agents }: Snapshot, notes: string[]): ResolvedModel | null {
-  if (wanted === false) return null;
-  const { model, fallbacks } = agents.default;
-  const found = wanted === undefined ? models.resolve(model, fallbacks) : models.resolve(wanted);
-  if (!found.ok) throw new RouseError({ code: "unknown_model", message: `the model "${wanted ?? model}": ${found.message}` });
-  if (found.model.ref !== ECHO.ref) return found.model;
-  notes.push("no model is configured, so the proposal is made from the shape of the events alone");
-  return null;
+async function findEvent(id: string, { getEvent }: ProposalDeps): Promise<EventRecord> {
+  const event = await getEvent(id);
+  if (!event) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
+  return event;
 }
 
-function planModel(model: ResolvedModel | null, context: AnswerContext, { models }: Snapshot): ProposalPlan["model"] {
-  if (!model) return null;
-  const prompt = estimatePrompt(buildPrompt(context, undefined));
-  const price = models.getPrice(model);
-  const round = (usd: number): number => Math.round(usd * 10_000) / 10_000;
-  return {
-    ref: model.ref,
-    shown: chooseShown(context.samples.samples).map(({ sample }) => sample.event.id),
-    maxRounds: MAX_ROUNDS,
-    maxTokens: MAX_TOKENS,
-    estimatedTokens: prompt + ANSWER_TOKENS,
-    estimatedUsd: price ? round((prompt * price.input + ANSWER_TOKENS * price.output) / 1e6) : null,
-    maxUsd: price ? round((MAX_TOKENS * Math.max(price.input, price.output)) / 1e6) : null,
-  };
-}
-
-async function readEvents(ids: readonly string[], { getEvent }: ProposalDeps): Promise<EventDetail[]> {
+async function readEvents(ids: readonly string[], deps: ProposalDeps): Promise<EventDetail[]> {
   const events: EventDetail[] = [];
-  for (const id of new Set(ids)) {
-    const event = await getEvent(id);
-    if (!event) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
-    events.push(eventDetail(event, new Map()));
-  }
+  for (const id of new Set(ids)) events.push(eventDetail(await findEvent(id, deps), new Map()));
   return events;
 }
 
@@ -133,14 +110,24 @@ function pickParts({ value }: FixedMapping): NonNullable<AnswerContext["fixed"]>
   return Object.fromEntries(Object.entries(value).filter(([name]) => parts.includes(name)));
 }
 
+/** The id of the mapping that is to be mended; undefined if a new one is proposed. */
+async function findFix(
+  { fix, events: [first = ""] }: ProposalRequest,
+  snapshot: Snapshot,
+  deps: ProposalDeps,
+): Promise<string | undefined> {
+  return fix === true ? findNearestMapping(await findEvent(first, deps), snapshot) : fix;
+}
+
 async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Prepared> {
   checkRequest(wanted);
   const snapshot = deps.snapshot();
-  const { fix, say, agent, deliver } = wanted;
+  const { say, agent, deliver } = wanted;
   const places = deps.places();
+  const fix = await findFix(wanted, snapshot, deps);
   const fixed = fix === undefined ? undefined : findFixed(fix, snapshot, places);
   const name = wanted.name ?? toFixName(fix ?? "");
-  const file = getProposalFile(name, fix !== undefined, places.mappingsDir);
+  const file = getProposalFile(name, { isFix: fix !== undefined, isWritten: wanted.write !== false }, places.mappingsDir);
   const samples = await readSamples(await readEvents(wanted.events, deps), snapshot, fixed?.value["match"]);
   const { path, masked, leftOut } = samples;
   const paths = snapshot.mappings.mappings.find(({ id }) => id === fix)?.paths ?? [];
@@ -156,11 +143,12 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
     path,
     events: samples.samples.length,
     model: planModel(model, context, snapshot),
+    mends: fixed ? await planMending(fixed, samples, snapshot) : null,
     masked,
     leftOut,
     notes,
   };
-  const prepared = { snapshot, frame, context, samples, model, plan };
+  const prepared = { snapshot, frame, context, samples, model, plan, isWritten: wanted.write !== false };
   await checkSettings(prepared, deps);
   return prepared;
 }
@@ -193,14 +181,11 @@ function pickBest(end: RoundsEnd): Candidate {
 }
 
 /** Writes the draft with its fixtures, and compares what it would do. */
-async function finish(
-  prepared: Prepared,
-  { parts, trial, notes }: Candidate,
-  model: Proposal["model"],
+async function writeCandidate(
+  { frame, samples }: Prepared,
+  { draft, plan }: ReturnType<typeof buildDraft>,
   deps: ProposalDeps,
-): Promise<Proposal> {
-  const { frame, samples } = prepared;
-  const { draft, plan } = buildDraft(frame, parts, deps.places());
+): Promise<Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes">> {
   const { made, whatIf } = await deps.withCandidate(new Map([[plan.file, plan.after]]), async (candidate) => {
     const snapshot = requireSnapshot(candidate);
     return {
@@ -209,19 +194,33 @@ async function finish(
     };
   });
   const unwritten = await writeProposal(draft, made.files, findTop(draft.file, deps));
+  return { fixtures: made.fixtures, whatIf, unwritten, notes: made.notes };
+}
+
+const UNWRITTEN: Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes"> = { fixtures: [], whatIf: null, unwritten: null, notes: [] };
+
+async function finish(
+  prepared: Prepared,
+  { parts, trial, notes }: Candidate,
+  model: Proposal["model"],
+  deps: ProposalDeps,
+): Promise<Proposal> {
+  const { frame, isWritten } = prepared;
+  const built = buildDraft(frame, parts, deps.places());
+  const { draft, plan } = built;
+  const written = isWritten ? await writeCandidate(prepared, built, deps) : UNWRITTEN;
   return {
     name: frame.name,
     file: draft.file,
     text: draft.text,
     mapping: getMappingId(frame),
     replaces: plan.replaces,
+    edit: frame.fixed ? renderEdit(frame.fixed, parts, plan) : null,
     model,
     events: trial.events,
-    fixtures: made.fixtures,
     problems: trial.problems,
-    notes: [...prepared.plan.notes, ...notes, ...made.notes],
-    whatIf,
-    unwritten,
+    ...written,
+    notes: [...prepared.plan.notes, ...notes, ...written.notes],
   };
 }
 

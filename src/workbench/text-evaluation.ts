@@ -7,11 +7,11 @@ import { RouseError, type Issue } from "../core/errors.ts";
 import { testInput, type TestedHook } from "../admin/test-hook.ts";
 import { readRecordedInput } from "../intake/recorded-input.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { ConditionTrace } from "../mapping/types.ts";
+import type { ConditionTrace, MappingTrace } from "../mapping/types.ts";
 import type { EventRecord } from "../store/types.ts";
 import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
 import { runTests, type CandidateResult, type TestSummary } from "./landing-checks.ts";
-import { findMapping, planChange, type PlannedChange, type ProposedChange } from "./planned-change.ts";
+import { findMapping, planTried, type PlannedChange, type TextChange } from "./planned-change.ts";
 import type { LandingDeps } from "./landing.ts";
 
 /** A part of the text that was evaluated: characters from 0, `end` behind the last one. */
@@ -30,9 +30,9 @@ export interface TextMark extends Pick<ConditionTrace, "condition" | "result" | 
   at: TextRange;
 }
 
-/** What a text of one mapping makes of one recorded event, with the text in its place in the config. For operators only. */
+/** What a text of one mapping, or of a draft, makes of one recorded event, with the text in its place in the config. For operators only. */
 export interface TextEvaluation {
-  /** The id that the mapping has; null if the text has problems. */
+  /** The id that the mapping has, of a draft its first one; null if the text has problems. */
   mapping: string | null;
   problems: TextProblem[];
   warnings: TextProblem[];
@@ -99,31 +99,56 @@ function locate(text: string, root: TextNode, path: string, offset?: number): Te
   return { start, end: value.items ? Math.max(value.start + 1, start + 1) : value.end };
 }
 
-/** Where the mapping of a change stands in the config: `hooks.mappings[2]`, `mappings/shop.json5: mappings[0]`. */
-function findAt({ change, home }: PlannedChange, wanted: ProposedChange, { snapshot, places }: EvaluationDeps): string {
-  const index =
-    wanted.kind === "replace"
-      ? findMapping(wanted.mapping, snapshot, places()).index
-      : listWrittenMappings(change.after ?? "", home satisfies MappingHome).length - 1;
-  return home === "config" ? `hooks.mappings[${index}]` : `mappings/${basename(change.file)}: mappings[${index}]`;
+/** A part of a text, and where it stands in the config: `hooks.mappings[2]`, `mappings/shop.json5: mappings[0]`. */
+interface TextPlace {
+  at: string;
+  /** From the begin of the text: `mappings[0]`; empty for all of it. */
+  path: string;
+}
+
+/** Where the text of a change stands in the config; of a draft where each of its mappings stands once it is accepted. */
+function findPlaces({ change, home, draft }: PlannedChange, wanted: TextChange, { snapshot, places }: EvaluationDeps): TextPlace[] {
+  const list = home === "config" ? "hooks.mappings" : `mappings/${basename(change.file)}: mappings`;
+  const after = listWrittenMappings(change.after ?? "", home satisfies MappingHome);
+  if (wanted.kind === "replace") return [{ at: `${list}[${findMapping(wanted.mapping, snapshot, places()).index}]`, path: "" }];
+  if (wanted.kind === "add" || !draft) return [{ at: `${list}[${after.length - 1}]`, path: "" }];
+  const isOwnFile = basename(change.file) === basename(draft.file);
+  const found = listWrittenMappings(wanted.text, "mappings").flatMap(({ id }, index): TextPlace[] => {
+    const at = isOwnFile ? index : after.findIndex((one) => one.id !== undefined && one.id === id);
+    return at === -1 ? [] : [{ at: `${list}[${at}]`, path: `mappings[${index}]` }];
+  });
+  return isOwnFile ? [...found, { at: `mappings/${basename(change.file)}: `, path: "" }] : found;
+}
+
+/** The path in the text of a path in the config; undefined if it is about something else. */
+function toTextPath(path: string, places: readonly TextPlace[]): string | undefined {
+  const place = places.find(({ at }) => path === at || (path.startsWith(at) && (at.endsWith(" ") || /[.[]/.test(path[at.length] ?? ""))));
+  return place && `${place.path}${path.slice(place.at.length)}`.replace(/^\./, "");
 }
 
 /** Conditions that a text has, those of groups too. */
 const flatten = (conditions: readonly ConditionTrace[]): ConditionTrace[] =>
   conditions.flatMap((one) => [one, ...flatten(one.children ?? [])]);
 
-function findMarks(text: string, root: TextNode, conditions: readonly ConditionTrace[]): TextMark[] {
-  return flatten(conditions).flatMap(({ condition, result, reason }) => {
-    const at = locate(text, root, condition);
-    return at ? [{ condition, result, reason, at }] : [];
-  });
+function findMarks(text: string, root: TextNode, places: readonly TextPlace[], traces: readonly MappingTrace[]): TextMark[] {
+  return places.flatMap(({ at: where, path }) =>
+    flatten(traces.find((one) => one.at === where)?.conditions ?? []).flatMap(({ condition, result, reason }) => {
+      const at = locate(text, root, `${path}.${condition}`);
+      return at ? [{ condition, result, reason, at }] : [];
+    }),
+  );
 }
 
-function toProblem(text: string, root: TextNode, at: string, { path, message, detail, rule, offset }: Issue): TextProblem {
-  const isOwn = path === at || path.startsWith(`${at}.`) || path.startsWith(`${at}[`);
-  const range = isOwn ? locate(text, root, path.slice(at.length), offset) : undefined;
+function toProblem(
+  text: string,
+  root: TextNode,
+  places: readonly TextPlace[],
+  { path, message, detail, rule, offset }: Issue,
+): TextProblem {
+  const own = toTextPath(path, places);
+  const range = own === undefined ? undefined : locate(text, root, own, offset);
   return {
-    path: isOwn ? path.slice(at.length + 1) : path,
+    path: own ?? path,
     message,
     ...(detail !== undefined && { detail }),
     ...(rule !== undefined && { rule }),
@@ -159,34 +184,30 @@ async function evaluate(event: EventRecord, snapshot: Snapshot): Promise<Pick<Te
   return { result: await testInput(recorded.input, snapshot), note: null };
 }
 
-/** Evaluates a text of one mapping, in its place among the other mappings, against a recorded event. Sends nothing and stores nothing. */
-export async function evaluateText(
-  wanted: Extract<ProposedChange, { kind: "replace" | "add" }>,
-  event: EventRecord | undefined,
-  deps: EvaluationDeps,
-): Promise<TextEvaluation> {
+/** Evaluates a text in its place among the other mappings against a recorded event. Sends nothing and stores nothing. */
+export async function evaluateText(wanted: TextChange, event: EventRecord | undefined, deps: EvaluationDeps): Promise<TextEvaluation> {
   const { text } = wanted;
   const syntax = findSyntaxProblem(text);
   const root = syntax ? undefined : readTree(text);
   if (syntax || !root) return { ...NONE, problems: syntax ? [syntax] : [] };
   let planned: PlannedChange;
   try {
-    planned = await planChange(wanted, deps.snapshot, deps.places());
+    planned = await planTried(wanted, deps.snapshot, deps.places());
   } catch (error) {
     return { ...NONE, problems: toWholeProblem(error) };
   }
-  const at = findAt(planned, wanted, deps);
-  return deps.withCandidate(planned.change.file, planned.change.after, async (found): Promise<TextEvaluation> => {
-    if (!found.ok) return { ...NONE, problems: found.issues.map((issue) => toProblem(text, root, at, issue)) };
+  const places = findPlaces(planned, wanted, deps);
+  const { change, draft } = planned;
+  return deps.withCandidate(change.file, change.after, async (found): Promise<TextEvaluation> => {
+    if (!found.ok) return { ...NONE, problems: found.issues.map((issue) => toProblem(text, root, places, issue)) };
     const { mappings, warnings } = found.snapshot;
     const evaluated = event ? await evaluate(event, found.snapshot) : { result: null, note: null };
-    const trace = evaluated.result?.traces.find((one) => one.at === at);
     return {
-      mapping: mappings.mappings.find((one) => one.at === at)?.id ?? null,
+      mapping: mappings.mappings.find((one) => one.at === places[0]?.at)?.id ?? null,
       problems: [],
-      warnings: warnings.filter(({ path }) => path.startsWith(at)).map((issue) => toProblem(text, root, at, issue)),
-      tests: await runTests(found.snapshot),
-      marks: trace ? findMarks(text, root, trace.conditions) : [],
+      warnings: warnings.filter(({ path }) => toTextPath(path, places) !== undefined).map((issue) => toProblem(text, root, places, issue)),
+      tests: await runTests(found.snapshot, draft?.name),
+      marks: findMarks(text, root, places, evaluated.result?.traces ?? []),
       ...evaluated,
     };
   });

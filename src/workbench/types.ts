@@ -1,9 +1,8 @@
 import type { TextEvaluation } from "./text-evaluation.ts";
-import type { TextChange } from "./what-if-job.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Freezer } from "./freeze.ts";
 import type { Landing } from "./landing.ts";
-import type { ProposedChange } from "./planned-change.ts";
+import type { ProposedChange, TextChange } from "./planned-change.ts";
 import type { Selection } from "./selection.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Trials } from "./trials.ts";

@@ -3,7 +3,7 @@ import type { Store } from "../store/types.ts";
 import { examineChange, type ExaminedChange, type LandingDeps } from "./landing.ts";
 import type { CandidateResult, ComparisonDeps } from "./landing-checks.ts";
 import { RouseError } from "../core/errors.ts";
-import { planChange, type MappingChange, type ProposedChange } from "./planned-change.ts";
+import { planTried, type MappingChange, type ProposedChange, type TextChange } from "./planned-change.ts";
 import { readEvents, type Selection } from "./selection.ts";
 import { evaluateText, type EvaluationDeps, type TextEvaluation } from "./text-evaluation.ts";
 import { toLines, type WhatIfLine } from "./what-if-lines.ts";
@@ -17,9 +17,6 @@ export type WhatIfJob =
   | { kind: "examine"; change: MappingChange }
   /** What the text of one mapping makes of one recorded event. */
   | { kind: "evaluate"; change: TextChange; event?: string | undefined };
-
-/** A change that is the text of one mapping. */
-export type TextChange = Extract<MappingChange, { kind: "replace" | "add" }>;
 
 /** A line of a job's answer. */
 export type JobLine = WhatIfLine | ({ type: "examined" } & ExaminedChange) | ({ type: "evaluated" } & TextEvaluation);
@@ -59,7 +56,7 @@ async function* whileWanted<T>(events: AsyncIterable<T>, signal: AbortSignal): A
 
 async function compare({ change: wanted, selection }: Extract<WhatIfJob, { kind: "compare" }>, deps: JobDeps, send: Send): Promise<void> {
   const { snapshot: before, places, now } = deps;
-  const { change } = await planChange(wanted, before, places());
+  const { change } = await planTried(wanted, before, places());
   const store = abortable(deps);
   await withProposal(change.file, change.after, deps, async (after) => {
     await send({ type: "progress", events: 0, skipped: 0, changed: 0, wouldRun: 0, wouldNotRun: 0 });

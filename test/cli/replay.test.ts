@@ -108,14 +108,28 @@ describe("rouse events replay", () => {
     }
   });
 
+  it("replays several events that are named, the oldest first, and each once", async () => {
+    const [first, second] = [await send("note", { kind: "first" }), await send("note", { kind: "second" })];
+    const named = ["events", "replay", second, first];
+    const tried = await cli.rouse([...named, "--dry-run"]);
+    const expected = new RegExp(`^${first}  unmatched[^]*\n${second}  unmatched[^]*\n2 would be replayed: 2 unmatched\n$`);
+    expect([tried.code, tried.out]).toEqual([0, expect.stringMatching(expected)]);
+    const { code, out } = await cli.rouse([...named, "--rate", "20/s"]);
+    expect([code, out]).toEqual([0, expect.stringMatching(new RegExp(`^${first} → [^]*\n${second} → [^]*\n2 replayed: 2 unmatched\n$`))]);
+    const again = await cli.rouse(named);
+    expect([again.code, again.out]).toEqual([1, expect.stringContaining(`${first}  not replayed: it was replayed before, as evt_`)]);
+  });
+
   it("says which options do not go together", async () => {
     const fails = async (...args: string[]): Promise<string> => {
       const { code, err } = await cli.rouse(["events", "replay", ...args]);
       expect(code).toBe(2);
       return err;
     };
-    expect(await fails()).toContain("name one event, or choose several");
+    expect(await fails()).toContain("name events, or choose several");
     expect(await fails("evt_1", "--path", "note")).toContain("--path chooses several events");
+    expect(await fails("evt_1", "evt_2", "--edit")).toContain("--edit goes with one event");
+    expect(await fails("evt_1", "evt_2", "--failed")).toContain("name events, or use --failed");
     expect(await fails("--failed", "--edit")).toContain("--edit goes with one event");
     expect(await fails("--outcome", "unmatched", "--rate", "fast")).toContain("such as 5/s");
     for (const dryRun of [[], ["--dry-run"]]) {

@@ -82,9 +82,11 @@ describe.skipIf(NO_BROWSER)("the documentation site in a browser", () => {
       await page.emulateMedia({ colorScheme });
       await page.goto(`${served.origin}/`);
       await page.locator("h1").getByText("Rouse").waitFor();
-      expect(
-        await page.locator(".vp-doc img").evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth),
-      ).toBeGreaterThan(0);
+      const images = page.locator(".vp-doc img");
+      await images.first().waitFor();
+      await expect
+        .poll(() => images.evaluateAll((all) => all.map((image) => (image as unknown as { naturalWidth: number }).naturalWidth > 0)))
+        .toEqual([true, true]);
       backgrounds.push(await page.evaluate("getComputedStyle(document.body).backgroundColor"));
     }
     expect(backgrounds[0]).not.toBe(backgrounds[1]);

@@ -116,7 +116,7 @@ describePostgres("gateways that share a store", () => {
     const holder = await open({ config, files: PLUGINS });
     await holder.until(async () => holder.printed.includes("box runs") && holder.printed.includes("radio listens from 1"));
     const other = await open({ config, files: PLUGINS });
-    const names = ["heartbeat", "recovery", "service:box", "service:radio", "sweep"];
+    const names = ["recovery", "schedules", "service:box", "service:radio", "sweep"];
     await patiently(
       other,
       async () => (await detail(other)).leases.filter((one: { holder: string }) => one.holder !== null).length === names.length,

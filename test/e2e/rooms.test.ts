@@ -185,7 +185,8 @@ async function events(channel: string): Promise<{ outcome: string; reason: strin
 
 describe("in an hour with three people, two groups and two agents on two channels", () => {
   it("no request made for a conversation holds what somebody in it has not seen", () => {
-    expect(provider.requests.length).toBeGreaterThan(120);
+    // Messages that come quickly one after the other are answered together.
+    expect(provider.requests.length).toBeGreaterThan(40);
     expect(provider.requests.filter((request) => /System events[^]*«hook#/.test(newest(request))).length).toBeGreaterThan(0);
     const leaks = provider.requests.flatMap((request) => {
       const [made] = marksIn(newest(request));

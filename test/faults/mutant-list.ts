@@ -345,7 +345,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "hooks wait for a database that hangs",
     changes: [
-      { file: "plugins/postgres/driver.ts", from: "const ACCEPT_MS = 3000;", to: "const ACCEPT_MS = 60_000;" },
+      { file: "plugins/postgres/db.ts", from: "ACCEPT_MS = 3000;", to: "ACCEPT_MS = 60_000;" },
       { file: "plugins/postgres/lane.ts", from: "const SILENT_MS = 3000;", to: "const SILENT_MS = 60_000;" },
     ],
     check: { test: "test/e2e/outage-results.soak.test.ts", only: "gets every caller a 503 before senders give up" },

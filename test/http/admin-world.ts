@@ -11,6 +11,7 @@ import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { createApprovals } from "../../src/approvals/approvals.ts";
+import { createPairings } from "../../src/people/pairings.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createBookmarks } from "../../src/admin/bookmarks.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
@@ -203,7 +204,15 @@ export async function createWorld(): Promise<World> {
       approvers: () => snapshot.approvers,
       questions: createQuestions({ store: handle.store, clock: systemClock }, () => snapshot),
     }),
+    pairings: createPairings({ ...handle, clock: systemClock, channels: () => snapshot.channels }),
     rules: createApprovalRules({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    schedules: {
+      list: async () => [],
+      run: () => Promise.reject(new Error("there are no schedules here")),
+      pause: async () => false,
+      resume: async () => false,
+      remove: async () => false,
+    },
     keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),
     bookmarks: createBookmarks({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() } }),
     knowledge: createLazyKnowledge({

@@ -7,7 +7,9 @@ import { newId } from "../../src/core/ids.ts";
 import type { AdminApp } from "../../src/http/admin/app.ts";
 import { parseSince } from "../../src/http/admin/query.ts";
 import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
+import type { Explanation } from "../../src/admin/explain.ts";
 import type { EventView } from "../../src/admin/views.ts";
+import { KEEP } from "../../src/testing/store/make.ts";
 import { actIn, shownSteps } from "../store/acted.ts";
 import { ask, createWorld, event_, HOOK_TOKEN, runAction, type World } from "./admin-world.ts";
 
@@ -95,6 +97,24 @@ describe("events", () => {
     const { event: shown } = await got(showEvent(event.id));
     expect(shown.actions).toEqual([{ kind: "run", id: action.runId, mapping: null, name: "Shop", status: "failed" }]);
     expect(shown.request).toMatchObject({ body: '{"a":1}', encoding: "utf8", headers: { "x-shop": "1" } });
+  });
+
+  it("explains an event whose run is not kept any more, and says so", async () => {
+    const now = Date.now();
+    const [old, young] = [runAction(), runAction()];
+    const event = event_("shop", { outcome: "accepted", actions: [old, young] });
+    await world.store.accept(event);
+    await world.store.commit((tx) => tx.update("run", old.runId, { status: "succeeded", endedAt: now }));
+    await world.store.sweep(now + 2 * KEEP.runs, { ...KEEP, events: 3 * KEEP.runs });
+    expect(await world.store.get("run", old.runId)).toBeUndefined();
+    const { status, body } = await ask(world, "GET", `/events/${event.id}/explain`);
+    expect(status).toBe(200);
+    const { explanation } = body as unknown as { explanation: Explanation };
+    expect(explanation.runs.map(({ run }) => run.id)).toEqual([young.runId]);
+    expect(explanation.event.actions).toMatchObject([
+      { id: old.runId, status: "forgotten" },
+      { id: young.runId, status: "queued" },
+    ]);
   });
 
   it("shows a body that is no text as base64, and says when it is gone", async () => {

@@ -55,6 +55,21 @@ describe("over HTTP", () => {
   }
   const ids = (all: RetryLine[]): string[] => all.flatMap((line) => (line.type === "result" ? [line.id] : []));
 
+  it("a replay of events that are named starts the failed runs of those that were accepted", async () => {
+    const runs = [await keepRun(world.store, "hook:a", "failed"), await keepRun(world.store, "hook:b", "succeeded")];
+    const events = await Promise.all(runs.map(async (id) => (await world.store.get("run", id))?.eventId));
+    const all = (await lines("/events/replay", { select: "failed", ids: events, dryRun: true })) as unknown[];
+    expect(all).toEqual([
+      { type: "total", total: 1, dryRun: true },
+      {
+        type: "result",
+        ok: true,
+        result: expect.objectContaining({ eventId: events[0], actions: [expect.objectContaining({ id: runs[0] })] }),
+      },
+      { type: "end", replayed: 1, failed: 0 },
+    ]);
+  });
+
   it("a preview names the runs that failed, says from where each starts again, and starts none", async () => {
     const first = await keepRun(world.store, "hook:a", "failed");
     await keepRun(world.store, "hook:b", "succeeded");
@@ -102,7 +117,7 @@ describe("over HTTP", () => {
     const mixed = await world.app.request("/runs/retry", { method: "POST", body: JSON.stringify({ ids: [good], since: "1d" }) });
     expect([mixed.status, await mixed.json()]).toMatchObject([
       400,
-      { error: { code: "usage", message: "`ids` names what to retry: leave `since` out" } },
+      { error: { code: "usage", message: "`ids` names what is meant: leave `since` out" } },
     ]);
   });
 

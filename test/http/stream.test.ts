@@ -34,9 +34,12 @@ function read(body: ReadableStream<Uint8Array> | null): StreamReader {
         if (done) break;
         const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
         rest = parts.pop() ?? "";
-        for (const part of parts) lines.push(JSON.parse(part) as StreamLine);
+        for (const part of parts) {
+          const line = JSON.parse(part) as StreamLine;
+          if (line.type !== "alive") lines.push(line);
+        }
       }
-      return lines.splice(0).filter(({ type }) => type !== "alive");
+      return lines.splice(0);
     },
     cancel: () => reader.cancel(),
   };

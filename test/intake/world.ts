@@ -8,6 +8,7 @@ import { retryOnRedelivery } from "../../src/runs/retry-on-redelivery.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
+import { createPeople } from "../../src/people/people.ts";
 import { createIntake, type Intake } from "../../src/intake/receive.ts";
 import type { Origin, RawInput, IntakeReceipt, Received, Snapshot } from "../../src/intake/types.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
@@ -53,7 +54,7 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const result = await buildSnapshot({ cwd: dir, env: {}, clock, fetch, log, pool, print: () => undefined });
   if (!result.ok) throw new Error(JSON.stringify(result.issues));
   const { snapshot } = result.loaded;
-  const { store, usage } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
+  const { store, usage, cluster } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
   const metrics = createMetrics();
   metrics.setPaths(snapshot.mappings.paths.map(({ path }) => path));
   const restarted: RunRecord[] = [];
@@ -61,6 +62,8 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const retry = { store, restart: async (run: RunRecord) => void restarted.push(run), retryDelivery: async () => undefined };
   const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
+    steer: () => undefined,
+    people: createPeople({ store, cluster, clock, channels: () => snapshot.channels }),
     approvals: createApprovals({
       store,
       clock,

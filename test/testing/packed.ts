@@ -37,7 +37,7 @@ export function installPacked(): { dir: string; remove(): void } {
   // The repository's `dist` belongs to the test of the whole package, which may run at the same time.
   const built = runTool("tsc", ["-p", "tsconfig.build.json", "--outDir", join(staging, "dist")], ROOT);
   if (built.code !== 0) throw new Error(built.output);
-  for (const name of ["package.json", ...files.filter((file) => file !== "dist")])
+  for (const name of ["package.json", ...files.filter((file) => file !== "dist" && !file.startsWith("!"))])
     cpSync(join(ROOT, name), join(staging, name), { recursive: true });
   const [packed] = JSON.parse(
     execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", dir], { cwd: staging, encoding: "utf8" }),

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { durationOr, idText, secretSchema, thinking } from "./common.ts";
+import { duration, durationOr, idText, secretSchema, thinking } from "./common.ts";
+import { scheduleSchema } from "./schedules.ts";
 import { approve } from "./tools.ts";
 
 /** A model by its name, or with the models that are asked in turn if it gives no answer. */
@@ -12,17 +13,34 @@ const modelChoice = z.union([
 ]);
 export type ModelChoice = z.output<typeof modelChoice>;
 
-export const heartbeatSchema = z
+const heartbeatFields = {
+  ackMaxChars: z.int().min(0).describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
+  channel: z.string().describe("Where a heartbeat's reply goes."),
+  to: z.string().optional().describe("The recipient on that channel."),
+  model: z.string().optional().describe("The model of heartbeats; default the agent's."),
+  instructions: z.string().optional().describe("Added to the agent's instructions in a heartbeat."),
+};
+const EVERY = "Time between periodic heartbeats; 0 stops them, wakes still work.";
+
+const heartbeatSchema = z
   .strictObject({
-    every: durationOr("30m").describe("Time between periodic heartbeats; 0 stops the timer, wakes still work."),
-    ackMaxChars: z.int().min(0).default(300).describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
-    channel: z.string().default("last").describe("Where a heartbeat's reply goes."),
-    to: z.string().optional().describe("The recipient on that channel."),
-    model: z.string().optional().describe("The model of heartbeats; default the agent's."),
-    instructions: z.string().optional().describe("Added to the agent's instructions in a heartbeat."),
+    ...heartbeatFields,
+    every: durationOr("30m").describe(EVERY),
+    ackMaxChars: heartbeatFields.ackMaxChars.default(300),
+    channel: heartbeatFields.channel.default("last"),
   })
   .prefault({})
-  .describe("The main session's periodic turn over queued system events.");
+  .describe("The periodic turn of a main session over its queued system events: one kind of schedule.");
+
+/** The heartbeat of one agent: what it leaves out is that of the defaults. */
+const ownHeartbeatSchema = z
+  .strictObject({
+    ...heartbeatFields,
+    every: duration.optional().describe(EVERY),
+    ackMaxChars: heartbeatFields.ackMaxChars.optional(),
+    channel: heartbeatFields.channel.optional(),
+  })
+  .describe("What is different in this agent's heartbeats: the rest is that of `agents.defaults.heartbeat`.");
 
 export const agentSchema = z.strictObject({
   id: idText.describe("The agent's id."),
@@ -44,6 +62,8 @@ export const agentSchema = z.strictObject({
     .enum(["off", "tool", "auto"])
     .default("tool")
     .describe("How the agent uses documents, in every turn: by a search tool, `auto` also by passages before the question."),
+  heartbeat: ownHeartbeatSchema.optional(),
+  schedules: z.array(scheduleSchema).default([]).describe("When the agent starts by itself."),
 });
 
 export const agentsSchema = z
@@ -99,7 +119,9 @@ export const modelsSchema = z
           images: z
             .union([z.boolean(), z.array(z.string())])
             .default(true)
-            .describe("Whether its models can be given the images that tools return, or the names of the models that can."),
+            .describe(
+              "Whether its models can be given images, which tools return and people send on channels, or the names of the models that can.",
+            ),
         }),
       )
       .default({})

@@ -64,6 +64,27 @@ export const logSchema = z
 
 export const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 
+const corsSchema = z
+  .strictObject({
+    origins: z
+      .array(
+        z
+          .string()
+          .regex(/^(?:\*|[A-Za-z][A-Za-z\d+.-]*:\/\/[^\s/?#@,]+)$/, 'write an origin such as "https://chat.example.com", or "*"')
+          .toLowerCase(),
+      )
+      .default([])
+      .describe('Origins of pages that may use the API in a browser; `"*"` is every origin. Default: none.'),
+    credentials: z.boolean().default(false).describe('Let browsers send cookies along. Not together with `"*"`.'),
+    maxAge: durationOr("10m").describe("How long browsers keep the answer whether a page may send a request."),
+  })
+  .refine(({ origins, credentials }) => !credentials || !origins.includes("*"), {
+    path: ["credentials"],
+    message: 'must be false if origins has "*": write the origins that may send cookies',
+  })
+  .prefault({})
+  .describe("Access for pages of other origins (CORS). API keys in pages can be read by whoever opens them.");
+
 export const platformSchema = z
   .strictObject({
     apiKeys: z
@@ -97,6 +118,7 @@ export const platformSchema = z
       .array(z.string().regex(/^(?:https?:\/\/)?(?:\*\.)?[\w.-]+(?::\d+)?$/, "write a host, `*.<host>`, or an origin"))
       .default([])
       .describe("Hosts that images may be fetched from, over HTTPS unless the entry says `http://`; default none."),
+    cors: corsSchema,
     maxConcurrent: z.int().positive().default(64).describe("Turns of the API at the same time; more are answered 503."),
   })
   .prefault({})

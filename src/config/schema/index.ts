@@ -2,6 +2,7 @@ import { z } from "zod";
 import { alertsSchema } from "./alerts.ts";
 import { agentsSchema, modelsSchema } from "./agents.ts";
 import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
+import { attachmentsSchema, threadsSchema, transcriptionSchema } from "./messages.ts";
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
 import { runsSchema } from "./runs.ts";
@@ -35,8 +36,11 @@ export const configSchema = z.strictObject({
   models: modelsSchema,
   channels: z.record(z.string(), z.unknown()).default({}).describe("Channel plugins by id, each with its own section."),
   owner: ownerSchema,
-  sessions: sessionsSchema.describe("Which conversation a direct message joins."),
+  sessions: sessionsSchema.describe("Which conversation a direct message joins, and which messages are answered together."),
   bindings: bindingsSchema,
+  attachments: attachmentsSchema,
+  threads: threadsSchema,
+  transcription: transcriptionSchema,
   platform: platformSchema,
   mcp: mcpSchema,
   tools: toolsSchema,

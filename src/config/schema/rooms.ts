@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { durationOr } from "./common.ts";
 
 const text = z.string().trim().min(1);
 /** An id as channels give it; a number may stand without quotes. */
@@ -12,6 +13,13 @@ export const sessionsSchema = z
       .describe(
         "Whose history a direct message joins: `per-person` gives each person but the owner a conversation of their own, `shared` puts all into the main session.",
       ),
+    messages: z
+      .enum(["collect", "interrupt", "separate"])
+      .default("collect")
+      .describe(
+        "What becomes of messages on channels that follow each other quickly or arrive while a turn of their session runs: `collect` makes one turn of them, `interrupt` also starts a running turn again with them if it has not called a tool, `separate` answers each.",
+      ),
+    quietTime: durationOr("800ms").describe("So long after the newest message a turn begins, unless `messages` is `separate`."),
   })
   .prefault({});
 
@@ -28,6 +36,10 @@ const bindingSchema = z.strictObject({
   room: channelId.optional().describe("The id of a group or conversation, as `to` gives it. Default: all."),
   person: channelId.optional().describe("The id of who writes, as in allowFrom. Default: everybody."),
   agent: text.describe("The agent that answers."),
+  choices: z
+    .array(text)
+    .optional()
+    .describe("Further agents, to which people may switch their conversation with `/agent <id>`. Default: none."),
 });
 
 export const bindingsSchema = z

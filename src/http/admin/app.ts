@@ -6,6 +6,8 @@ import { approvalRoutes } from "./approvals.ts";
 import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
 import { fixtureRoutes, mappingRoutes, schemaRoutes } from "./mappings.ts";
+import { scheduleRoutes } from "./schedules.ts";
+import { pairingRoutes } from "./pairings.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
@@ -24,6 +26,8 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/events", eventRoutes(deps))
     .route("/runs", runRoutes(deps))
     .route("/approvals", approvalRoutes(deps))
+    .route("/schedules", scheduleRoutes(deps))
+    .route("/pairings", pairingRoutes(deps))
     .route("/sessions", sessionRoutes(deps))
     .route("/deliveries", deliveryRoutes(deps))
     .route("/failures", failureRoutes(deps))

@@ -15,7 +15,7 @@ import { OUTCOMES } from "../../core/outcomes.ts";
 import { flag, jsonBody, limit, page, query, since } from "./query.ts";
 
 const text = z.string().optional();
-const origin = z.enum(["main", "hook", "api", "channel"]).optional();
+const origin = z.enum(["main", "hook", "api", "channel", "schedule"]).optional();
 const TURN = "write the number of a turn, as `next` has it";
 const turnNumber = z.coerce.number(TURN).int(TURN).min(1, TURN);
 const dryRun = z.boolean().default(false);
@@ -28,7 +28,7 @@ const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin
 
 const MAX_IDS = 10_000;
 
-/** What every retry of many takes. `ids` names what is meant: then there are no filters. */
+/** What every retry and replay of many takes. `ids` names what is meant: then there are no filters. */
 const retried = (clock: Clock) => ({
   ids: z.array(z.string().min(1)).min(1).max(MAX_IDS).optional(),
   since: since(clock).optional(),
@@ -38,8 +38,8 @@ const retried = (clock: Clock) => ({
   dryRun,
 });
 
-/** How many are retried, and how; all else chooses them. */
-const HOW = ["ids", "perSecond", "dryRun"];
+/** What goes with `ids`; all else chooses rows by what they are. */
+const HOW = ["ids", "select", "perSecond", "dryRun"];
 
 /** @throws RouseError `usage` if ids and filters are given, so that neither is ignored. */
 function checkChoice<T extends { ids?: readonly string[] | undefined }>(bulk: T): T {
@@ -47,7 +47,7 @@ function checkChoice<T extends { ids?: readonly string[] | undefined }>(bulk: T)
   if (bulk.ids && filters.length > 0)
     throw new RouseError({
       code: "usage",
-      message: `\`ids\` names what to retry: leave ${filters.map((name) => `\`${name}\``).join(", ")} out`,
+      message: `\`ids\` names what is meant: leave ${filters.map((name) => `\`${name}\``).join(", ")} out`,
     });
   return bulk;
 }
@@ -64,24 +64,15 @@ export function eventRoutes(deps: AdminDeps) {
     bookmarked: flag.optional(),
     search: z.string(SEARCH).trim().min(1, SEARCH).max(500, SEARCH).optional(),
   });
-  const bulk = z.strictObject({
-    select: z.enum(["failed", "unmatched", "all"]),
-    path: text,
-    mapping: text,
-    outcome: z.enum(OUTCOMES).optional(),
-    since: since(clock).optional(),
-    until: since(clock).optional(),
-    limit: z.int().positive().optional(),
-    perSecond: z.number().positive().optional(),
-    dryRun,
-  });
+  const select = z.enum(["failed", "unmatched", "all"]);
+  const bulk = z.strictObject({ ...retried(clock), select, path: text, mapping: text, outcome: z.enum(OUTCOMES).optional() });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await listEvents(deps, c.req.valid("query"))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
     .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), async (c) =>
       jsonAnswer(c, await explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
     )
-    .post("/replay", jsonBody(bulk), (c) => answerLines(c, replayMany(deps, c.req.valid("json"))))
+    .post("/replay", jsonBody(bulk), (c) => answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))))
     .post("/:id/replay", jsonBody(replay), async (c) => {
       const { body, ...options } = c.req.valid("json");
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };

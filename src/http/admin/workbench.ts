@@ -11,23 +11,31 @@ import { answerLines, jsonAnswer } from "./answer.ts";
 import { jsonBody, since } from "./query.ts";
 
 const text = z.string().min(1);
-const replace = z.strictObject({ kind: z.literal("replace"), mapping: text, text });
+const replace = z.strictObject({ kind: z.literal("replace"), mapping: text, text, from: z.string().optional() });
 const add = z.strictObject({ kind: z.literal("add"), text, file: text.optional() });
 const draft = z.strictObject({ kind: z.literal("draft"), name: text, into: text.optional() });
-const change = z.discriminatedUnion("kind", [replace, add, draft, z.strictObject({ kind: z.literal("undo") })]);
+const draftText = z.strictObject({ kind: z.literal("draft-text"), name: text, text, from: z.string().optional() });
+const change = z.discriminatedUnion("kind", [replace, add, draft, draftText, z.strictObject({ kind: z.literal("undo") })]);
 /** What is only compared may also be the whole text of a mapping file. */
-const proposed = z.discriminatedUnion("kind", [replace, add, draft, z.strictObject({ kind: z.literal("file"), file: text, text })]);
+const proposed = z.discriminatedUnion("kind", [
+  replace,
+  add,
+  draft,
+  draftText,
+  z.strictObject({ kind: z.literal("file"), file: text, text }),
+]);
 const MAX_EVENTS = 100_000;
 const MAX_IDS = 500;
 const checked = z.strictObject({ change });
-/** A change that is the text of one mapping. */
-export const textChange = z.discriminatedUnion("kind", [replace, add]);
+/** A change that is a text as it is being written. */
+export const textChange = z.discriminatedUnion("kind", [replace, add, draftText]);
 const evaluated = z.strictObject({ change: textChange, event: text.optional() });
 const landed = z.strictObject({ change, base: text.optional(), confirm: z.array(z.enum(CONFIRMATION_NAMES)).optional() });
 
 const proposal = z.strictObject({
   name: text.optional(),
-  fix: text.optional(),
+  fix: z.union([text, z.literal(true)]).optional(),
+  write: z.boolean().optional(),
   events: z.array(text).min(1).max(MAX_SAMPLES),
   say: text.max(MAX_SAID).optional(),
   model: z.union([text, z.literal(false)]).optional(),

@@ -101,10 +101,13 @@ function unbuiltPage(c: Context, state: Exclude<ReturnType<ConsoleAssets["prepar
   return c.body(text, status, { ...PAGE_HEADERS, "content-type": "text/html; charset=utf-8" });
 }
 
+const notFound = (c: Context): Response =>
+  failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"));
+
 /** A file of the built page. Its name holds a digest of what is in it, so browsers may keep it; `index.html` is asked for again. */
 async function assetPage(c: Context, assets: ConsoleAssets, name: string): Promise<Response> {
   const asset = await assets.read(name, c.req.header("accept-encoding") ?? "");
-  if (!asset) return failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"));
+  if (!asset) return notFound(c);
   return c.body(new Uint8Array(asset.bytes), 200, {
     ...PAGE_HEADERS,
     "content-type": `${asset.type}; charset=utf-8`,
@@ -129,11 +132,7 @@ export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken,
     return state.state === "ready" ? assetPage(c, assets, "index.html") : unbuiltPage(c, state);
   });
   app.get("/style.css", stylesheet);
-  app.get("/assets/:name", (c) =>
-    mayEnter(c)
-      ? assetPage(c, assets, `assets/${c.req.param("name")}`)
-      : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
-  );
+  app.get("/assets/:name", (c, next) => (mayEnter(c) ? assetPage(c, assets, `assets/${c.req.param("name")}`) : next()));
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
     const body = await collectBytes(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
@@ -155,9 +154,7 @@ export function consoleRoutes({ sessions, assets, limiter, isOperator, hasToken,
     return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie("", isSecure(c)) });
   });
   app.all("*", (c) =>
-    mayEnter(c)
-      ? failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"))
-      : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
+    mayEnter(c) ? notFound(c) : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
   );
   return app;
 }

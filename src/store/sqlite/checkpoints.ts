@@ -57,12 +57,10 @@ export class Checkpoints {
   async #look(): Promise<void> {
     const { log, group } = this.#parts;
     if (!(await log.reaches(this.#limit))) return;
-    let done = await this.#call("copy");
-    if (!done.complete) {
-      // Nearly all is copied; what is left for the time while nothing may be committed is little.
-      await log.syncDatabase();
-      done = await group.hold(() => this.#call("restart"));
-    }
+    // Nearly all is copied; what is left for the time while nothing may be committed is little.
+    if (!(await this.#call("copy")).complete) await log.syncDatabase();
+    // Also if all is copied: otherwise the next commit would restart the log, and sync its header on the event loop.
+    const done = await group.hold(() => this.#call("restart"));
     this.#limit = done.complete ? FRAMES : done.frames + FRAMES;
   }
 

@@ -213,6 +213,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE TABLE configs (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, first_used INTEGER NOT NULL, last_used INTEGER NOT NULL, content TEXT NOT NULL);
   `,
+  `
+  -- Sessions of schedules are kept as those of channels are.
+  INSERT INTO counts VALUES ('sessions.schedule', 0);
+  DROP INDEX sessions_turns;
+  CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel', 'schedule');
+  `,
 ];
 
 /**

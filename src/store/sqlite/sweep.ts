@@ -111,7 +111,7 @@ function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): St
   };
 }
 
-const LONG = "SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > ?";
+const LONG = "SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel', 'schedule') AND turns > ?";
 const COVERED = "SELECT covered FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
 
 /** Deletes the oldest turns of main and channel sessions that have more than `keep`. */

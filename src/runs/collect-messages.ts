@@ -1,0 +1,117 @@
+import type { Config } from "../config/schema/index.ts";
+import { sessionId, type Job, type Ms, type RunRecord } from "../store/types.ts";
+import type { UnreadContent } from "../store/attachments.ts";
+import type { ActionContext, TurnDeps } from "./types.ts";
+
+/** The most messages of one turn. */
+const MAX_MESSAGES = 50;
+/** The most queued runs of a session that are looked at. */
+const MAX_QUEUED = 1000;
+/** Messages that keep coming hold a turn up for so many quiet times at most. */
+const MAX_QUIET_TIMES = 10;
+
+const hasSteps = async (run: RunRecord, { store }: Pick<TurnDeps, "store">): Promise<boolean> =>
+  run.startedAt !== undefined && (await store.list("steps", run.id)).length > 0;
+
+/** Whether two messages can be answered together: in the same place, and none of them was begun. */
+function belongTogether(one: RunRecord, { kind, attempts, spec }: RunRecord): boolean {
+  const { channel, to, incoming } = one.spec;
+  return kind === "channel" && attempts === 0 && spec.channel === channel && spec.to === to && spec.incoming?.thread === incoming?.thread;
+}
+
+const countChars = ({ spec }: RunRecord): number => spec.input.reduce((sum, { text }) => sum + text.length, 0);
+
+/** The messages that came after a run's message and join it, oldest first. */
+async function findFollowing(run: RunRecord, maxChars: number, { store }: Pick<TurnDeps, "store">): Promise<RunRecord[]> {
+  const { session } = run.spec;
+  const queued = await store.list("runs", { status: "queued", sessionKey: session.key, limit: MAX_QUEUED });
+  // What is older than the list cannot be put in order.
+  if (queued.length === MAX_QUEUED) return [];
+  const later = queued
+    .toReversed()
+    .filter((one) => one.id !== run.id && one.createdAt >= run.createdAt && sessionId(one.spec.session) === sessionId(session))
+    .filter(({ spec }) => spec.command === undefined || spec.command === "new");
+  let chars = countChars(run);
+  const end = later.findIndex((one, at) => {
+    chars += countChars(one);
+    return one.spec.command !== undefined || !belongTogether(run, one) || chars > maxChars || at + 2 > MAX_MESSAGES;
+  });
+  return end < 0 ? later : later.slice(0, end);
+}
+
+/** Returns until when further messages are waited for; not after `now` if none are. */
+export function getQuietEnd(times: readonly Ms[], quietMs: number, now: Ms): Ms {
+  const last = times.at(-1) ?? now;
+  // The clock was set back.
+  if (last > now) return now;
+  let begin = last;
+  for (const at of times.toReversed()) {
+    if (begin - at > quietMs) break;
+    begin = at;
+  }
+  return Math.min(last + quietMs, begin + quietMs * MAX_QUIET_TIMES);
+}
+
+/** Returns what the turn of several messages has to get from the channel; undefined if they hold everything themselves. */
+function joinUnread(all: readonly RunRecord[]): UnreadContent | undefined {
+  const unread = all.flatMap(({ spec }) => spec.unread ?? []);
+  if (unread.length === 0) return undefined;
+  const attachments = unread.flatMap((one) => one.attachments ?? []);
+  const quotedIds = [...new Set(unread.flatMap((one) => one.quotedIds ?? []))];
+  return {
+    ...(attachments.length > 0 && { attachments }),
+    ...(quotedIds.length > 0 && { quotedIds }),
+    ...(unread.some(({ hasThread }) => hasThread) && { hasThread: true as const }),
+  };
+}
+
+/** Makes one turn of a run's message and those that follow it: one commit, so that a crash loses and doubles none. */
+async function join(job: Job, run: RunRecord, following: readonly RunRecord[], deps: TurnDeps): Promise<RunRecord | undefined> {
+  const { store, clock, onRunEnd } = deps;
+  const all = [run, ...following];
+  const { incoming: last } = (following.at(-1) ?? run).spec;
+  if (!last) return run;
+  const { owner: _last, ...incoming } = last;
+  const isOwners = all.every(({ spec }) => spec.incoming?.owner);
+  const unread = joinUnread(all);
+  const ids = all.flatMap(({ spec: { incoming: one } }) => (one ? [...(one.joined ?? []), one.replyTo] : []));
+  const joined = ids.filter((id) => id !== last.replyTo);
+  const spec = {
+    ...run.spec,
+    ...(unread && { unread }),
+    input: all.flatMap(({ spec: { input } }, at) => (at === 0 ? input : [{ text: "\n\n", outside: false }, ...input])),
+    // The reply answers the newest message.
+    incoming: { ...incoming, ...(joined.length > 0 && { joined }), ...(isOwners && { owner: true as const }) },
+  };
+  const warnings = all.flatMap((one) => one.warnings);
+  const route = { status: "skipped" as const, reason: `answered together with an earlier message, by the run ${run.id}` };
+  const done = await store.commit((tx) => {
+    tx.update("run", run.id, { spec, warnings });
+    for (const { id } of following) {
+      tx.update("run", id, { status: "succeeded", route, endedAt: clock.now() });
+      tx.delete("job", "turn", id);
+    }
+  }, job);
+  if (!done) return undefined;
+  for (const { id } of following) onRunEnd(id);
+  return { ...run, spec, warnings };
+}
+
+const isCollecting = ({ sessions }: Config): boolean => sessions.messages !== "separate";
+
+/**
+ * Collects the messages that came after a run's message and have no turn yet into the run. Returns the run to execute, or
+ * undefined if its job was put back, since the person may go on writing, or if another gateway has it.
+ */
+export async function collectMessages(job: Job, run: RunRecord, { config }: ActionContext, deps: TurnDeps): Promise<RunRecord | undefined> {
+  if (!isCollecting(config) || run.attempts > 0 || (await hasSteps(run, deps))) return run;
+  const following = await findFollowing(run, config.hooks.maxMessageChars, deps);
+  const now = deps.clock.now();
+  const times = [run, ...following].map(({ createdAt }) => createdAt);
+  const until = getQuietEnd(times, config.sessions.quietTime, now);
+  if (until > now) {
+    await deps.store.commit((tx) => tx.settle(job, until, { resetAttempts: true }), job);
+    return undefined;
+  }
+  return following.length === 0 ? run : join(job, run, following, deps);
+}

@@ -1,0 +1,104 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Proposal, ProposalLine } from "../../src/workbench/proposal-types.ts";
+import { createProposeWorld, type ProposeWorld } from "./propose-world.ts";
+
+const SMALL = { id: "other", match: { path: "shop", payload: { type: "refund", total: { $lt: 0 } } }, messageTemplate: "Other {{id}}" };
+const BIG = { id: "big", match: { path: "shop", payload: { type: "order", total: { $gte: 100 } } }, messageTemplate: "Big order {{id}}" };
+
+let world: ProposeWorld;
+const open = async (...mappings: object[]): Promise<ProposeWorld> => (world = await createProposeWorld(mappings));
+afterEach(() => world.close());
+
+async function propose(body: object): Promise<{ reasons: unknown; proposal: Proposal }> {
+  const text = await (await world.admin("/proposals", { model: false, ...body })).text();
+  const lines = text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as ProposalLine);
+  const [plan, end] = [lines[0], lines.at(-1)];
+  if (plan?.type !== "plan" || end?.type !== "end" || !end.ok) throw new Error(text);
+  return { reasons: plan.plan.mends?.reasons, proposal: end.proposal };
+}
+
+describe("a proposal that mends the nearest mapping", () => {
+  it("of an event that none takes: says which condition failed and why, moves its limit, and writes nothing", async () => {
+    await open(SMALL, BIG);
+    const events = await world.post("shop", { type: "order", id: 7, total: 40 });
+    const { reasons, proposal } = await propose({ fix: true, write: false, events });
+    expect(reasons).toEqual([{ condition: "match.payload.total", reason: expect.stringContaining("40") }]);
+    expect(proposal).toMatchObject({
+      mapping: "big",
+      problems: [],
+      events: [{ isTaken: true, takenBefore: null }],
+      fixtures: [],
+      whatIf: null,
+    });
+    const { before = "", after = "", diff = "" } = proposal.edit ?? {};
+    expect(JSON.parse(before)).toEqual(BIG);
+    expect(JSON.parse(after)).toEqual({ ...BIG, match: { path: "shop", payload: { type: "order", total: { $gte: 40 } } } });
+    expect(diff).toMatch(/^diff --git a\/rouse\.json5[^]*\n\+/);
+    expect([world.hasDraft("big-fix"), await world.listFixtures("shop").catch(() => [])]).toEqual([false, []]);
+    // The name of a draft that is not written is not taken.
+    await propose({ fix: "big", write: false, events });
+  }, 60_000);
+
+  it("of an event that the wrong mapping took: says that this mapping still takes it before", async () => {
+    await open({ id: "all", match: { path: "shop" }, messageTemplate: "Any {{id}}" }, BIG);
+    const events = await world.post("shop", { type: "order", id: 7, total: 40 });
+    const { proposal } = await propose({ fix: true, write: false, events });
+    expect(proposal).toMatchObject({ mapping: "big", events: [{ isTaken: true, takenBefore: "all" }] });
+  }, 60_000);
+
+  it.each([
+    ["$gt", { $gt: 50 }, { $gte: 40 }],
+    ["$lt", { $lt: 40 }, { $lte: 40 }],
+    ["a range", { $gt: 50, $lt: 90 }, { $gte: 40, $lt: 90 }],
+    ["$in", { $in: [1, 2] }, { $in: [1, 2, 40] }],
+    ["$eq", { $eq: 1 }, { $in: [1, 40] }],
+    ["$ne", { $ne: 40 }, { $exists: true }],
+    ["$nin", { $nin: [40, 41] }, { $nin: [41] }],
+  ])(
+    "widens %s so that it holds for the event, and no further",
+    async (_what, written, mended) => {
+      await open({ ...BIG, match: { path: "shop", payload: { type: "order", total: written } } });
+      const { proposal } = await propose({
+        fix: "big",
+        write: false,
+        events: await world.post("shop", { type: "order", id: 7, total: 40 }),
+      });
+      expect(proposal.events).toMatchObject([{ isTaken: true }]);
+      expect(JSON.parse(proposal.edit?.after ?? "{}").match.payload.total).toEqual(mended);
+    },
+    60_000,
+  );
+
+  it("on the command line: `--fix` alone, with the reason and the change; the draft is accepted as others are", async () => {
+    await open(SMALL, BIG);
+    const events = await world.post("shop", { type: "order", id: 7, total: 40 });
+    const { code, out } = await world.propose("--fix", "--no-model", "--event", ...events);
+    expect(code).toBe(0);
+    expect(out).toMatch(/mends big, which does not take them:\n {2}match\.payload\.total: .*40/);
+    expect(out).toMatch(/\n {2}\+.*\$gte.*40/);
+    expect(readdirSync(join(world.cli.dir, "mappings/drafts"))).toEqual(["big-fix.json5"]);
+    expect((await world.cli.rouse(["drafts", "accept", "big-fix", "--yes"])).code).toBe(0);
+    await world.post("shop", { type: "order", id: 8, total: 41 });
+    expect(await world.countRuns("big")).toBe(1);
+  }, 60_000);
+
+  it("is refused with the reason if nothing can be mended, or no mapping is near", async () => {
+    await open({ ...BIG, match: { path: "shop", payload: { type: { $regex: "^x" } } } });
+    const [event = ""] = await world.post("shop", { type: "order", id: 7 });
+    const lines = await (await world.admin("/proposals", { fix: true, write: false, model: false, events: [event] })).text();
+    expect(JSON.parse(lines.trim().split("\n").at(-1) ?? "")).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(/nothing of "big" can be mended .*match\.payload\.type was left as it is/),
+    });
+    const draft = await world.admin("/proposals", { name: "x", write: false, model: false, events: [event] });
+    expect([draft.status, await draft.text()]).toEqual([400, expect.stringContaining("goes with `fix`")]);
+    const taken = await world.post("shop", { type: "x1", id: 8 });
+    const near = await world.admin("/proposals", { fix: true, write: false, model: false, events: taken });
+    expect([near.status, await near.text()]).toEqual([400, expect.stringContaining("no mapping of your files is near")]);
+  }, 60_000);
+});
