@@ -158,6 +158,39 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     expect(problems).toEqual([]);
   });
 
+  it("takes a key that is pressed the moment an event is shown", async () => {
+    await open("#/events");
+    await rows().first().waitFor();
+    // Sent from the change of the document itself, which is before it is painted.
+    await page.evaluate(`new MutationObserver((_, observer) => {
+      if (!document.querySelector('button[title="Freeze as a test (f)"]')) return;
+      observer.disconnect();
+      dispatchEvent(new KeyboardEvent("keydown", { key: "f" }));
+    }).observe(document.body, { childList: true, subtree: true })`);
+    await open(`#/events/${accepted}`);
+    await page.getByRole("dialog", { name: "Freeze as a test" }).waitFor({ timeout: 10_000 });
+    await page.keyboard.press("Escape");
+    expect(problems).toEqual([]);
+  });
+
+  it("keeps what is typed while the answer to the search before is on its way", async () => {
+    await open("#/events");
+    await rows().nth(5).waitFor();
+    const search = page.getByLabel("Search events");
+    // One key more in the moment that the address takes over the search, again and again.
+    await page.evaluate(`history.replaceState = new Proxy(history.replaceState, { apply(replace, self, given) {
+      Reflect.apply(replace, self, given);
+      const input = document.querySelector('input[type="search"]');
+      if (input.value.length > 4) return;
+      input.value += "x";
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+    } })`);
+    await search.pressSequentially("a");
+    await expect.poll(() => search.inputValue(), SOON).toBe("axxxx");
+    await expect.poll(() => page.url(), SOON).toContain("axxxx");
+    await page.reload();
+  });
+
   it("freezes an event as a test with f, after naming the fields whose masks would change the outcome", async () => {
     await open(`#/events/${accepted}`);
     await section("Why").waitFor();

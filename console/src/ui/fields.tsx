@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys.ts";
 
 /** A choice among words; the empty one means any. */
@@ -32,10 +32,20 @@ const SETTLED_MS = 250;
 export function Search(props: { label: string; value: string; placeholder?: string; onSearch(text: string): void }) {
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(props.value);
-  useEffect(() => setText(props.value), [props.value]);
+  const searched = useRef(props.value);
+  const search = (wanted: string): void => {
+    searched.current = wanted;
+    props.onSearch(wanted);
+  };
+  useLayoutEffect(() => {
+    // The answer to what was typed here: what was typed since then stays.
+    if (props.value === searched.current) return;
+    searched.current = props.value;
+    setText(props.value);
+  }, [props.value]);
   useEffect(() => {
     if (text === props.value) return;
-    const timer = setTimeout(() => props.onSearch(text), SETTLED_MS);
+    const timer = setTimeout(() => search(text), SETTLED_MS);
     return () => clearTimeout(timer);
   }, [text, props.value]);
   useKeys({ "/": () => input.current?.focus() });
@@ -50,7 +60,7 @@ export function Search(props: { label: string; value: string; placeholder?: stri
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === "Enter") props.onSearch(text);
+          if (event.key === "Enter") search(text);
           if (event.key === "Escape") input.current?.blur();
         }}
       />

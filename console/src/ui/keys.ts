@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** What keys do, by the name of the key: `j`, `/`, `Escape`, `ctrl+Enter` (also with Command). */
 export type Keys = Readonly<Record<string, () => void>>;
@@ -14,7 +14,8 @@ function isTyping(event: KeyboardEvent): boolean {
 export function useKeys(keys: Keys): void {
   const current = useRef(keys);
   current.current = keys;
-  useEffect(() => {
+  // With the elements, not after they are painted: a key that is pressed as soon as they show is not lost.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.altKey) return;
       const control = event.ctrlKey || event.metaKey;
