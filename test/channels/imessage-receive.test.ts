@@ -133,7 +133,7 @@ describe("asking the server of imessage", () => {
     await done;
   };
   const texts = (): string[] => host.received.map((message) => message.text);
-  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 8000 });
+  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
   const arrive = (text: string, more: object = {}): void => void server.arrive(text, { dateCreated: (at += 1000), ...more });
 
   it("makes up for what came while nobody listened, without loss and without doubling", async () => {

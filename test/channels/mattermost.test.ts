@@ -36,7 +36,7 @@ let count = 0;
 const send = (channel: Channel, text: string, more: { to?: string; thread?: string; idempotencyKey?: string } = {}): Promise<SendResult> =>
   channel.send({ to: TOWN, text, idempotencyKey: `dlv_${count++}.0`, ...more }, AbortSignal.timeout(20_000));
 
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 10 });
 
 testChannel("mattermost", async () => {
   const server = await startMattermost();

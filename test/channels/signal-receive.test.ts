@@ -55,7 +55,7 @@ describe("receiving on signal", () => {
     await vi.waitFor(() => expect(server.streams()).toBe(1));
   };
   const texts = (): string[] => host.received.map((message) => message.text);
-  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 5000 });
+  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 30_000 });
 
   it("hands over direct messages, with an id that a reply can quote", async () => {
     await listen();

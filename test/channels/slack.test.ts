@@ -32,7 +32,7 @@ async function world(section: Record<string, unknown> = {}): Promise<{ server: S
 const send = (channel: Channel, text: string, more: { to?: string; thread?: string; idempotencyKey?: string } = {}): Promise<SendResult> =>
   channel.send({ to: "C0123ABC", text, idempotencyKey: "dlv_1.0", ...more }, AbortSignal.timeout(5_000));
 
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 30_000, interval: 10 });
 
 testChannel("slack", async () => {
   const server = await startSlack();

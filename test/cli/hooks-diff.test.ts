@@ -366,7 +366,7 @@ describe("rouse hooks diff", () => {
     const at = performance.now();
     child.kill("SIGINT");
     expect(await ended).toEqual([null, "SIGINT"]);
-    expect(performance.now() - at).toBeLessThan(5000);
+    expect(performance.now() - at).toBeLessThan(20_000);
   });
 });
 

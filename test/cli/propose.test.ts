@@ -439,10 +439,10 @@ describe("POST /admin/v1/proposals", () => {
       call === 0 ? says(asked, call) : { ...says(asked, call), wait: () => new Promise(() => undefined) };
     const answer = await world.admin("/proposals", { name: "tickets", events: [first, second] }, { signal: left.signal });
     const read = answer.text().catch(() => "left");
-    await vi.waitFor(() => expect(world.model.asked).toHaveLength(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(world.model.asked).toHaveLength(2), { timeout: 30_000 });
     left.abort();
     expect(await read).toBe("left");
-    await vi.waitFor(() => expect(world.model.asked[1]?.gone.aborted).toBe(true), { timeout: 10_000 });
+    await vi.waitFor(() => expect(world.model.asked[1]?.gone.aborted).toBe(true), { timeout: 30_000 });
     await new Promise((done) => setTimeout(done, 1500));
     expect([world.hasDraft("tickets"), await world.listFixtures("desk")]).toEqual([false, []]);
   });

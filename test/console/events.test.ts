@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
-const SOON = { timeout: 5000 };
+const SOON = { timeout: 20_000 };
 const MAPPINGS = [
   {
     id: "order.big",
@@ -168,7 +168,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
       dispatchEvent(new KeyboardEvent("keydown", { key: "f" }));
     }).observe(document.body, { childList: true, subtree: true })`);
     await open(`#/events/${accepted}`);
-    await page.getByRole("dialog", { name: "Freeze as a test" }).waitFor({ timeout: 10_000 });
+    await page.getByRole("dialog", { name: "Freeze as a test" }).waitFor({ timeout: 30_000 });
     await page.keyboard.press("Escape");
     expect(problems).toEqual([]);
   });

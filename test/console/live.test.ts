@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
-const SOON = { timeout: 5000 };
+const SOON = { timeout: 20_000 };
 
 describe.skipIf(NO_BROWSER)("the console's live list", () => {
   const { world, page, problems } = useConsole({
@@ -44,7 +44,7 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     expect(await rows().count()).toBe(before);
     await page.getByRole("button", { name: "Go on" }).click();
     await expect.poll(() => rows().count(), SOON).toBe(before + 2);
-    await expect.poll(() => announcer().innerText(), { timeout: 8000 }).toBe("2 new events. The newest: shop, accepted.");
+    await expect.poll(() => announcer().innerText(), { timeout: 30_000 }).toBe("2 new events. The newest: shop, accepted.");
     expect(problems).toEqual([]);
   });
 

@@ -89,7 +89,7 @@ describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and whe
     await expect.poll(() => state.innerText(), { timeout: BACK_MS }).toMatch(/live/);
     expect(await goAway("not connected")).toBeLessThan(BACK_MS);
     await expect.poll(() => state.innerText(), { timeout: BACK_MS }).toMatch(/live/);
-  }, 30_000);
+  });
 
   it("asks again for what could not be shown, also on a page that does not refresh itself", async () => {
     await page.goto(`${front.url}/console#/system/agents`);
@@ -100,7 +100,7 @@ describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and whe
     };
     expect(await goAway("The gateway has not answered since", open)).toBeLessThan(BACK_MS);
     await page.getByText("No key has been made").waitFor({ timeout: BACK_MS });
-  }, 30_000);
+  });
 
   it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
     const badge = page.getByRole("navigation", { name: "Pages" }).locator(".count");
@@ -123,5 +123,5 @@ describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and whe
     const [left] = await world.open();
     await world.admin(`/admin/v1/approvals/${left?.id}`, { method: "POST", body: JSON.stringify({ verdict: "deny" }) });
     await expect.poll(() => badge.count(), { timeout: BADGE_MS }).toBe(0);
-  }, 30_000);
+  });
 });

@@ -200,7 +200,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
           // Live goes on by itself. Elsewhere the button is for its panel, and a page may have more of them that failed.
           if (name !== "live") await page.getByRole("button", { name: "Try again" }).first().click();
           await page.locator("main h1").first().waitFor();
-          await expect.poll(() => said.count(), { timeout: 5000 }).toBeLessThan(failed);
+          await expect.poll(() => said.count(), { timeout: 30_000 }).toBeLessThan(failed);
           if (name === "live") await page.getByRole("region", { name: "Live events" }).locator("tbody tr[data-id]").first().waitFor();
         }
         expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);

@@ -82,7 +82,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       expect(await text(region("Why"))).toMatch(/order does not match .* total/);
       expect(await text(detail())).toMatch(/7/);
     });
-  }, 30_000);
+  });
 
   it("send it again", async () => {
     const { runId } = await hook("shop", { total: 240 });
@@ -97,7 +97,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       await world.until(async () => world.model.requests.length > seen);
     });
     expect(world.lastRequest()).toMatch(/Order of .*240/);
-  }, 30_000);
+  });
 
   it("which sender fails most", async () => {
     for (const id of ["a", "b", "c"]) await hook("billing", { id });
@@ -106,7 +106,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       await page.getByText("Fails most often").waitFor();
       expect(await text(main())).toMatch(/Fails most often: billing 3 · shop 1/);
     });
-  }, 30_000);
+  });
 
   it("approve this", async () => {
     world.model.handler = transferOnce({ to: "ACME", amount: 50 });
@@ -124,7 +124,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
     expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
     expect(world.bank.calls.filter(({ tool }) => tool === "transfer")).toMatchObject([{ input: { amount: 50 } }]);
     world.model.handler = readOnce;
-  }, 30_000);
+  });
 
   it("why does this run wait", async () => {
     await hook("report", { id: 1 });
@@ -137,7 +137,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
         .first()
         .waitFor();
     });
-  }, 30_000);
+  });
 
   it("what did this run cost, and which tools did it call", async () => {
     await ran("What do I have?");
@@ -148,7 +148,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       expect(await text(detail())).toMatch(/cost (?:\$[\d.]+|unknown)/i);
       expect(await text(detail())).toMatch(/\d+ in, \d+ out/);
     });
-  }, 30_000);
+  });
 
   it("which delivery failed, and retry it", async () => {
     const runId = await ran("Tell me");
@@ -167,7 +167,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       await world.until(async () => world.printed.join("").includes("sent again"));
       await detail().getByText("delivered").first().waitFor();
     });
-  }, 30_000);
+  });
 
   it("is the channel connected, and send it a test message", async () => {
     await walk(async () => {
@@ -180,7 +180,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       await page.getByRole("button", { name: "Send", exact: true }).click();
       await page.getByText("Sent to ann.").waitFor();
     });
-  }, 30_000);
+  });
 
   it("who was refused, and why", async () => {
     await fetch(`${world.url}/hooks/shop`, { method: "POST" });
@@ -189,7 +189,7 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       await page.getByRole("region", { name: "Requests" }).getByRole("row", { name: /shop/ }).waitFor();
       expect(await text(region("Requests"))).toMatch(/127\.0\.0\.1 no_token missing or wrong shop/);
     });
-  }, 30_000);
+  });
 });
 
 // A comparison starts a second process, which has only the plugins that are files.

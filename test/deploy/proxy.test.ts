@@ -73,7 +73,7 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
   }, 60_000);
 
   async function until(test: () => Promise<boolean>): Promise<void> {
-    for (let i = 0; i < 500; i++) {
+    for (let i = 0; i < 1500; i++) {
       if (await test()) return;
       await new Promise((next) => setTimeout(next, 20));
     }

@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
   for (let looks = 0; !(await done()); looks++) {
-    if (looks > 600) throw new Error("what was waited for did not come");
+    if (looks > 1500) throw new Error("what was waited for did not come");
     await new Promise((next) => setTimeout(next, 50));
   }
 };

@@ -48,7 +48,7 @@ async function runOf(url: string, id: string): Promise<{ status: string; reply: 
 }
 
 async function until(test: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 500; i++) {
+  for (let i = 0; i < 1500; i++) {
     if (await test()) return;
     await new Promise((next) => setTimeout(next, 20));
   }

@@ -35,7 +35,7 @@ export function readBlocks(...pages: string[]): Block[] {
 }
 
 async function until<T>(read: () => Promise<T | undefined>): Promise<T> {
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < 1500; i++) {
     const value = await read();
     if (value !== undefined) return value;
     await new Promise((done) => setTimeout(done, 50));

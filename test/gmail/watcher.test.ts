@@ -81,7 +81,7 @@ async function restart(config: object = {}, timing: Partial<Timing> = {}): Promi
 }
 
 async function until(what: () => boolean | Promise<boolean>): Promise<void> {
-  for (let n = 0; n < 500; n++) {
+  for (let n = 0; n < 1500; n++) {
     if (await what()) return;
     await new Promise((done) => setTimeout(done, 10));
   }

@@ -66,7 +66,7 @@ it("copies documents beside the store while the gateway runs; restored, they are
   const found = (await ask("POST", "search", { text: "how long does descaling take" })) as { passages: Passage[] };
   expect(found.passages[0]).toMatchObject({ documentId: id, text: expect.stringContaining("twenty minutes") });
   await ask("POST", `documents/${id}/reindex`);
-  for (let looks = 0; looks < 500; looks++) {
+  for (let looks = 0; looks < 1500; looks++) {
     const { documents: now } = (await ask("GET", "documents")) as { documents: DocumentRecord[] };
     if (now[0]?.status === "ready") break;
     await new Promise((done) => setTimeout(done, 20));

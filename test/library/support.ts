@@ -55,7 +55,7 @@ export function hook(path: string, body: object, token = TOKEN): Request {
 
 /** Waits until `read` gives something. */
 export async function until<T>(read: () => T | undefined | false): Promise<T> {
-  for (let i = 0; i < 500; i++) {
+  for (let i = 0; i < 1500; i++) {
     const value = read();
     if (value !== undefined && value !== false) return value;
     await new Promise((resolve) => setTimeout(resolve, 20));

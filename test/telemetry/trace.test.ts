@@ -249,7 +249,7 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
   expect(collector.requests[0]).toMatchObject({ path: "/v1/traces", headers: { "x-key": "canary-collector-key" } });
   const exported = collector.requests.map(({ text }) => text).join("\n");
   for (const secret of [...SECRETS, "canary-recipient"]) expect([secret, exported.includes(secret)]).toEqual([secret, false]);
-}, 30_000);
+});
 
 it("failures are told by the span that failed and by a short code, without a word of what the vendor said", async () => {
   const collector = await createCollector();
@@ -278,7 +278,7 @@ it("failures are told by the span that failed and by a short code, without a wor
   ]);
   expect(collector.requests.map(({ text }) => text).join("")).not.toContain("canary-body");
   expect(collector.requests.map(({ text }) => text).join("")).not.toContain("whatever-scanners-ask");
-}, 30_000);
+});
 
 it("a failed mapping and a replay are spans too", async () => {
   const collector = await createCollector();
@@ -299,7 +299,7 @@ it("a failed mapping and a replay are spans too", async () => {
     attributes: { "error.type": "500", "http.response.status_code": 500 },
   });
   expect(collector.one("receive replay")).toMatchObject({ kind: "internal", attributes: { "rouse.event.outcome": "failed" } });
-}, 30_000);
+});
 
 it("a chat over the API is in the trace of its caller, also if it streams", async () => {
   const collector = await createCollector();
@@ -339,7 +339,7 @@ it("a chat over the API is in the trace of its caller, also if it streams", asyn
       "gen_ai.usage.output_tokens": 3,
     },
   });
-}, 30_000);
+});
 
 it("what several events come to is one run: of the first one's trace, linked to the others", async () => {
   const collector = await createCollector();
@@ -375,7 +375,7 @@ it("what several events come to is one run: of the first one's trace, linked to 
   const runs = collector.spans.filter(({ name }) => name === "invoke_agent Operations");
   const second = collector.spans.filter(({ traceId, kind }) => traceId === "1".repeat(32) && kind === "server");
   expect(runs.map(({ traceId, links }) => [traceId, links])).toEqual(second.map(({ spanId }) => [TRACE, [`${"1".repeat(32)}-${spanId}`]]));
-}, 30_000);
+});
 
 it("a sender's decision not to sample holds, and so does the share of the config", async () => {
   const collector = await createCollector();
@@ -398,7 +398,7 @@ it("a sender's decision not to sample holds, and so does the share of the config
   expect(new Set(collector.spans.map(({ attributes }) => attributes["rouse.event.id"]).filter(Boolean))).toEqual(
     new Set([sampled.body.eventId]),
   );
-}, 30_000);
+});
 
 it("a collector that is away costs a warning, and neither runs nor the stop", async () => {
   const collector = await createCollector();
@@ -409,4 +409,4 @@ it("a collector that is away costs a warning, and neither runs nor the stop", as
   await stop(of);
   expect(collector.requests.length).toBeGreaterThan(0);
   expect(of.logged.filter((line) => line.includes("spans could not be exported"))).toHaveLength(1);
-}, 30_000);
+});

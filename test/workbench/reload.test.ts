@@ -49,7 +49,7 @@ describe("a gateway that does not use exactly what was checked", () => {
       code: "not_landed",
       message: expect.stringMatching(new RegExp(`rouse.json5 was changed, but .*${reason}.*; it was put back as it was`)),
     });
-    expect(performance.now() - begun).toBeLessThan(3500);
+    expect(performance.now() - begun).toBeLessThan(15_000);
     expect([read(), calls, readdirSync(join(dir, ".rouse/config-versions"))]).toEqual([CONFIG, 2, []]);
   });
 

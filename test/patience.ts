@@ -1,0 +1,20 @@
+import { vi } from "vitest";
+
+/**
+ * How long a test waits at least for what must come, in milliseconds. Vitest's own second is less than one request may take on a
+ * machine whose cores are all busy; what comes at once is still seen at once. How fast something is, soaks measure.
+ */
+const PATIENCE_MS = 30_000;
+
+type WaitFor = typeof vi.waitFor;
+const PATCHED = Symbol.for("rouse.patience");
+const original = vi.waitFor as WaitFor & { [PATCHED]?: true };
+
+// Files of tests share a process: once is enough.
+if (!original[PATCHED]) {
+  const waitFor: WaitFor = (check, options = {}) => {
+    const given = typeof options === "number" ? { timeout: options } : options;
+    return original(check, { ...given, timeout: Math.max(given.timeout ?? 0, PATIENCE_MS) });
+  };
+  vi.waitFor = Object.assign(waitFor, { [PATCHED]: true as const });
+}
