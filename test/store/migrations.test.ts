@@ -216,6 +216,7 @@ describePostgres("the schema's steps", () => {
 
   it("leave to the version before all that it reads and writes", async () => {
     /** What a statement of an older program can depend on, as lines. */
+    // Asks for no definition in other schemas, as the view pg_indexes does: tests that run beside drop theirs at any moment.
     const facts = (): Promise<Map<string, string>> =>
       within(async (client) => {
         const { rows } = await client.query<{ what: string; how: string }>(
@@ -224,7 +225,9 @@ describePostgres("the schema's steps", () => {
             FROM information_schema.columns WHERE table_schema = $1
           UNION ALL SELECT 'rule ' || conrelid::regclass || ' ' || conname, pg_get_constraintdef(oid) FROM pg_constraint
             WHERE connamespace = $1::regnamespace
-          UNION ALL SELECT 'unique ' || tablename || ' ' || indexname, indexdef FROM pg_indexes WHERE schemaname = $1 AND indexdef LIKE '% UNIQUE %'
+          UNION ALL SELECT 'unique ' || t.relname || ' ' || i.relname, pg_get_indexdef(i.oid) FROM pg_index x
+            JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
+            WHERE x.indisunique AND i.relnamespace = $1::regnamespace
           UNION ALL SELECT 'function ' || proname, prosrc FROM pg_proc WHERE pronamespace = $1::regnamespace
           UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || tgname, pg_get_triggerdef(t.oid)
             FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = $1::regnamespace AND NOT tgisinternal`,
