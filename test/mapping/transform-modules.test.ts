@@ -313,7 +313,7 @@ describe("loading a transform module", () => {
 
   it("has an end, and a reason", async () => {
     const files = { "transforms/never.ts": asks("/never"), "transforms/loops.js": "for (;;);" };
-    const { issues } = await compileModules(["never.ts", "loops.js"], files, pool, { transformLoadSeconds: 0.7 });
+    const { issues } = await compileModules(["never.ts", "loops.js"], files, pool, { transformLoadSeconds: 2.5 });
     expect(issues).toEqual(
       [0, 1].map((index) => ({
         path: `hooks.mappings[${index}].transform.module`,
