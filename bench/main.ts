@@ -55,7 +55,7 @@ function getGroups(postgres: boolean): Record<string, () => Promise<Row[]>> {
     ...(against !== undefined && { "runs-against": () => runsAgainst(against, postgres, rounds) }),
     chat: () => chatRows(timing),
     ...((values.peers || values.table) && { peers: () => peerRows(timing) }),
-    start: startRows,
+    start: () => startRows(rounds),
     "what-if": () => whatIfRows(timing),
     // The longest last: what Ctrl-C ends is printed up to there.
     "limits-200k": () => limitsRows(200_000, postgres, rounds),

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { median, type Row } from "./measure.ts";
+import { median, medianRatio, medians, type Row } from "./measure.ts";
 import { pause, ROOT, startGateway, withServers, type GatewayOptions } from "./servers.ts";
 
 const section = "Start and memory";
@@ -26,8 +26,43 @@ async function startAndMemory(name: string, options: GatewayOptions = {}): Promi
   ];
 }
 
+/** The memory of the process when it has been idle for a second, and its time to start. */
+async function startOnce(mode: "off" | "edit", options: GatewayOptions): Promise<{ readyMs: number; rssMb: number }> {
+  return withServers([startGateway({ gateway: { port: 0, drainSeconds: 0, console: mode } }, options)], async ([gateway]) => {
+    await pause(1000);
+    return { readyMs: gateway.readyMs, rssMb: gateway.rssMb() };
+  });
+}
+
+/** What the console adds to a start and to an idle gateway: each round starts it with and without, in turn. */
+async function consoleRows(rounds: number, options: GatewayOptions): Promise<Row[]> {
+  const on: Awaited<ReturnType<typeof startOnce>>[] = [];
+  const off: typeof on = [];
+  for (let round = -1; round < rounds; round++) {
+    // Which one comes first alternates, so that neither always finds the caches warmer. The first round of all compiles.
+    const order = round % 2 === 0 ? (["edit", "off"] as const) : (["off", "edit"] as const);
+    for (const mode of order) {
+      const measured = await startOnce(mode, options);
+      if (round >= 0) (mode === "off" ? off : on).push(measured);
+    }
+  }
+  const compare = (row: string, unit: string, most: number, read: (one: (typeof on)[number]) => number): Row => ({
+    section,
+    row: `with the console ÷ with \`gateway.console: "off"\`: ${row}`,
+    value: medianRatio(on, off, read),
+    target: { most },
+    note: `the medians are ${medians(on, off, read)
+      .map((one) => `${Math.round(one)} ${unit}`)
+      .join(" and ")}`,
+  });
+  return [
+    compare("time until hooks are accepted", "ms", 1.02, ({ readyMs }) => readyMs),
+    compare("idle memory", "MB", 1.03, ({ rssMb }) => rssMb),
+  ];
+}
+
 /** A clone, and the package as users get it: packed, installed into an empty folder without optional dependencies, and started. */
-export async function startRows(): Promise<Row[]> {
+export async function startRows(rounds: number): Promise<Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-installed-"));
   const npm = (args: string[], cwd: string): string =>
     execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 300_000 });
@@ -39,9 +74,11 @@ export async function startRows(): Promise<Row[]> {
       .filter((entry) => entry.isFile())
       // Whole blocks, as they lie on disk.
       .reduce((sum, entry) => sum + lstatSync(join(entry.parentPath, entry.name)).blocks * 512, 0);
+    const program = join(dir, "node_modules/rouse/bin/rouse.js");
     return [
       ...(await startAndMemory("from a clone")),
-      ...(await startAndMemory("the installed package", { program: join(dir, "node_modules/rouse/bin/rouse.js") })),
+      ...(await startAndMemory("the installed package", { program })),
+      ...(await consoleRows(rounds, { program })),
       {
         section,
         row: "installed size without optional dependencies",

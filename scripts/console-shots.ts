@@ -1,6 +1,6 @@
 /**
- * Takes pictures of every page of the console: with a history of nine days, empty, failed, signed out, and while the gateway
- * is away; in both themes, 1280 and 390 pixels wide. `--serve` keeps the gateway with the history and takes none.
+ * Takes pictures of every page of the console: with a history of nine days, empty, failed, gone, signed out, and while the
+ * gateway is away; in both themes, 1280 and 390 pixels wide. `--serve` keeps the gateway with the history and takes none.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,20 +43,30 @@ async function openFilled(): Promise<Gallery> {
   return gallery;
 }
 
-/** The pictures that pages of the documentation show, by the names of their scenes. */
-const DOCS_IMAGES = { overview: "overview", "events-unmatched": "event", "runs-waiting": "run", "mappings-detail": "workbench" } as const;
+/** The pictures that pages of the documentation show: the scene, its look, and the name of the picture. */
+const DOCS_IMAGES = [
+  ["overview", "1280-light", "overview"],
+  ["events-unmatched", "1280-light", "event"],
+  ["events", "390-light", "phone"],
+  ["failures-detail", "1280-light", "failures"],
+  ["runs-waiting", "1280-light", "run"],
+  ["approvals-detail", "1280-light", "approvals"],
+  ["mappings-detail", "1280-light", "workbench"],
+] as const;
 
-/** Keeps the light, wide pictures of the documentation, with few colours. */
+/** Keeps the pictures of the documentation, with few colours. */
 async function keepForDocs(gallery: Gallery): Promise<void> {
   const details = await findDetails(gallery);
   await shoot(
     gallery,
-    [{ name: "overview", hash: "#/overview" }, ...details].filter(({ name }) => name in DOCS_IMAGES),
+    [{ name: "overview", hash: "#/overview" }, { name: "events", hash: "#/events" }, ...details].filter(({ name }) =>
+      DOCS_IMAGES.some(([scene]) => scene === name),
+    ),
   );
   const images = fileURLToPath(new URL("../docs/images", import.meta.url));
   mkdirSync(images, { recursive: true });
-  for (const [scene, image] of Object.entries(DOCS_IMAGES))
-    writeFileSync(join(images, `${image}.png`), toPalette(readFileSync(join(folder, `${scene}-1280-light.png`))));
+  for (const [scene, look, image] of DOCS_IMAGES)
+    writeFileSync(join(images, `${image}.png`), toPalette(readFileSync(join(folder, `${scene}-${look}.png`))));
   console.log(`The pictures of the documentation are in ${images}`);
 }
 

@@ -24,7 +24,7 @@ export const signedOut = signal(false);
 export const versions = signal<{ first: string; now: string } | null>(null);
 
 export interface AskOptions {
-  method?: "GET" | "POST" | "PUT" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Sent as JSON. */
   body?: unknown;
   signal?: AbortSignal;

@@ -1,60 +1,20 @@
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { awaySince, signedOut, signIn, signOut, versions } from "./api.ts";
-import { openApprovals, useOpenApprovals } from "./open-approvals.ts";
+import { useEffect } from "preact/hooks";
+import { awaySince, signedOut, versions } from "./api.ts";
 import { loadPage, PAGES, type PageEntry } from "./pages.ts";
+import { Rail } from "./rail.tsx";
 import { href, place } from "./router.ts";
-import { Button, Time } from "./ui/basic.tsx";
-import { Dialog, Questions } from "./ui/dialog.tsx";
-import { TextField } from "./ui/fields.tsx";
-import { Icon, Mark } from "./ui/icon.tsx";
-import { useKeys } from "./ui/keys.ts";
+import { Button } from "./ui/basic.tsx";
+import { Questions } from "./ui/dialog.tsx";
+import { clockTime } from "./ui/format.ts";
+import { isBehindDialog, isTyping, useKeys } from "./ui/keys.ts";
 import { lazy } from "./ui/lazy.tsx";
 import { Failed } from "./ui/states.tsx";
-import { toastError, Toasts } from "./ui/toast.tsx";
+import { Toasts } from "./ui/toast.tsx";
+import { TokenDialog, TokenQuestion } from "./ui/token.tsx";
 
-const SECTIONS = ["Watch", "Build", "Operate"] as const;
 const helpOpen = signal(false);
 const Help = lazy(async () => (await import("./help.tsx")).Help);
-
-function Rail() {
-  useOpenApprovals();
-  const current = place.value.page;
-  const rail = useRef<HTMLElement>(null);
-  // In a narrow window the rail is a line that moves sideways.
-  useEffect(() => rail.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
-  return (
-    <nav ref={rail} class="rail" aria-label="Pages">
-      <a class="brand" href={href("overview")}>
-        <Mark />
-        Rouse
-      </a>
-      {SECTIONS.map((section) => (
-        <div key={section} class="group">
-          <h2>{section}</h2>
-          {PAGES.filter((page) => page.section === section).map(({ name, title, badge }) => {
-            const count = badge === "approvals" ? openApprovals.value : 0;
-            return (
-              <a key={name} href={href(name)} aria-current={current === name ? "page" : undefined}>
-                <Icon name={name} />
-                {title}
-                {count > 0 ? <span class="count">{count}</span> : null}
-              </a>
-            );
-          })}
-        </div>
-      ))}
-      <div class="foot">
-        <button type="button" class="button plain" onClick={() => (helpOpen.value = true)}>
-          Keys <kbd>?</kbd>
-        </button>
-        <button type="button" class="button plain" onClick={() => void signOut()}>
-          Sign out
-        </button>
-      </div>
-    </nav>
-  );
-}
 
 /** Lines above every page: the gateway is away, or another version runs than this page is of. */
 function Banner() {
@@ -64,7 +24,13 @@ function Banner() {
     <div class="banners" role="status">
       {away ? (
         <p class="banner warn">
-          The gateway has not answered since <Time iso={away.toISOString()} />. What is shown stays; the page tries again by itself.
+          The gateway has not answered since {clockTime(away.toISOString())}. What is shown stays; the page tries again by itself.
+        </p>
+      ) : null}
+      {signedOut.value ? (
+        <p class="banner warn">
+          Your session has ended: what is shown may be old, and nothing can be changed.{" "}
+          <Button onClick={() => (isPutOff.value = false)}>Sign in again</Button>
         </p>
       ) : null}
       {seen && seen.first !== seen.now ? (
@@ -77,35 +43,20 @@ function Banner() {
   );
 }
 
+/** Whether the question for the token was closed: a line above the page has the way back to it. */
+const isPutOff = signal(false);
+
 /** Asks for the token above the page when the session has ended, so that nothing that is being written is lost. */
 function SignInAgain() {
-  const [token, setToken] = useState("");
-  const [error, setError] = useState<string | null>(null);
-  if (!signedOut.value) return null;
-  const submit = async (): Promise<void> => {
-    const refused = await signIn(token.trim());
-    setError(refused);
-    if (refused === null) setToken("");
-  };
+  const isOut = signedOut.value;
+  useEffect(() => {
+    if (!isOut) isPutOff.value = false;
+  }, [isOut]);
+  if (!isOut || isPutOff.value) return null;
   return (
-    <Dialog title="Your session has ended" onClose={() => {}}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit().catch(toastError);
-        }}
-      >
-        <div class="body">
-          <p>What is on the page is kept. Sign in again to go on.</p>
-          <TextField label="Gateway token" type="password" value={token} onInput={setToken} error={error} required autoFocus />
-        </div>
-        <footer>
-          <Button kind="primary" submit>
-            Sign in
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <TokenDialog title="Your session has ended" action="Sign in" onDone={() => {}} onClose={() => (isPutOff.value = true)}>
+      What is on the page is kept. Sign in again to go on.
+    </TokenDialog>
   );
 }
 
@@ -120,18 +71,16 @@ function Outlet({ entry: { name, title } }: { entry: PageEntry }) {
   return Page ? <Page /> : null;
 }
 
-/** `g` and then the first letter of a page goes there. */
+/** `g` and then the letter of a page goes there. */
 function useGoKeys(): void {
   useEffect(() => {
     let pending = 0;
     const listen = (event: KeyboardEvent): void => {
-      const target = event.composedPath()[0];
-      const typing = target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-      if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isTyping(event) || isBehindDialog() || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "g") pending = Date.now();
       else if (Date.now() - pending < 1000) {
         pending = 0;
-        const page = PAGES.find(({ name }) => name.startsWith(event.key));
+        const page = PAGES.find(({ key }) => key === event.key);
         if (page) {
           event.preventDefault();
           event.stopImmediatePropagation();
@@ -154,7 +103,7 @@ export function App() {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
         Skip to the content
       </a>
-      <Rail />
+      <Rail onHelp={() => (helpOpen.value = true)} />
       <main id="main" tabIndex={-1}>
         <Banner />
         {entry ? (
@@ -162,12 +111,13 @@ export function App() {
         ) : (
           <Failed
             error={{ code: "not_found", message: "There is no page at this address." }}
-            retry={() => (location.hash = href("overview"))}
+            gone={<a href={href("overview")}>Go to the overview</a>}
           />
         )}
       </main>
       <Toasts />
       <Questions />
+      <TokenQuestion />
       <SignInAgain />
       {helpOpen.value ? <Help onClose={() => (helpOpen.value = false)} /> : null}
     </div>

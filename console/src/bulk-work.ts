@@ -1,6 +1,6 @@
 import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
 import type { RetryLine } from "../../src/admin/bulk-retry.ts";
-import { MOST, type BulkResult, type BulkWork } from "./bulk.tsx";
+import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
 
 const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({ ids: previewed.map(({ id }) => id) });
 
@@ -32,29 +32,46 @@ const given = (query: Readonly<Record<string, string | undefined>>): Record<stri
 
 type Query = Readonly<Record<string, string | undefined>>;
 
-/** The states that a retry of many takes: those of the filter, or the usual ones. */
-const chooseStatus = (status: string | undefined, known: readonly string[]): string | undefined =>
-  status !== undefined && known.includes(status) ? status : undefined;
+/**
+ * What a retry of many names: with a search in the page the rows that it has found, since the gateway knows nothing of it;
+ * else the filters. The list has the newest first, and what is done keeps the order of time. Undefined if nothing is shown
+ * that can be retried.
+ */
+function chooseRetried(
+  { q, ...filters }: Query,
+  found: readonly { id: string; status: string }[],
+  retried: readonly string[],
+): Readonly<Record<string, unknown>> | undefined {
+  if (q?.trim()) {
+    const shown = found.filter((row) => retried.includes(row.status));
+    return shown.length === 0 ? undefined : ids(shown.slice(0, MOST).toReversed());
+  }
+  return found.length === 0 ? undefined : given(filters);
+}
 
 /**
  * Retries the runs that the filters of the page leave; without a status those that failed or took too long. With a search in
- * the page, those of the rows that it has found.
+ * the page, those of the rows that it has found. Undefined while there is none.
  */
 export function retryRuns(
-  { status, session, event, since, q }: Query,
+  { status, session, event, since, until, endedSince, endedUntil, q }: Query,
   found: readonly { id: string; status: string }[],
-): BulkWork<RetryLine> {
-  const known = chooseStatus(status, RETRIED);
-  const filters = describe({ status: known ?? "failed or timed_out", session, event, since, "and the text": q });
-  const shown = found.filter((run) => (known === undefined ? run.status === "failed" || run.status === "timed_out" : run.status === known));
+): BulkWork<RetryLine> | undefined {
+  if (status && !RETRIED.includes(status)) return undefined;
+  const body = chooseRetried(
+    { status: status || undefined, sessionKey: session, eventId: event, since, until, endedSince, endedUntil, q },
+    found,
+    status ? [status] : ["failed", "timed_out"],
+  );
+  if (!body) return undefined;
+  const ended = { "ended since": endedSince, "ended before": endedUntil };
+  const filters = describe({ status: status || "failed or timed_out", session, event, since, until, ...ended, "and the text": q });
   return {
     ...RETRY,
     title: "Retry runs",
     what: `Runs with ${filters}. Each goes on after its last step.`,
     path: "/runs/retry",
-    // The list has the newest first; the runs of a session keep their order.
-    body:
-      q && shown.length > 0 ? ids(shown.slice(0, MOST).toReversed()) : given({ status: known, sessionKey: session, eventId: event, since }),
+    body,
     one: "run",
     many: "runs",
   };
@@ -62,15 +79,24 @@ export function retryRuns(
 
 const SENT_AGAIN = ["failed", "no_route", "unknown"];
 
-/** Retries the deliveries that the filters of the page leave; without a status those that failed. */
-export function retryDeliveries({ status, channel, since }: Query): BulkWork<RetryLine> {
-  const known = chooseStatus(status, SENT_AGAIN);
+/**
+ * Retries the deliveries that the filters of the page leave; without a status those that failed. With a search in the page,
+ * those of the rows that it has found. Undefined while there is none.
+ */
+export function retryDeliveries(
+  { status, channel, since, q }: Query,
+  found: readonly { id: string; status: string }[],
+): BulkWork<RetryLine> | undefined {
+  if (status && !SENT_AGAIN.includes(status)) return undefined;
+  const body = chooseRetried({ status: status || undefined, channel, since, q }, found, [status || "failed"]);
+  if (!body) return undefined;
+  const filters = describe({ status: status || "failed", channel, since, "and the text": q });
   return {
     ...RETRY,
     title: "Retry deliveries",
-    what: `Deliveries with ${describe({ status: known ?? "failed", channel, since })}. Each goes on with the first message that was not sent.`,
+    what: `Deliveries with ${filters}. Each goes on with the first message that was not sent.`,
     path: "/deliveries/retry",
-    body: given({ status: known, channel, since }),
+    body,
     one: "delivery",
     many: "deliveries",
   };
@@ -91,16 +117,16 @@ function readReplayed(line: ReplayLine): BulkResult | undefined {
  * the page, those of the rows that it has found.
  */
 export function replayEvents(query: Query, found: readonly { id: string }[]): BulkWork<ReplayLine> {
-  const { outcome, failed, path, mapping, since, search, bookmarked } = query;
+  const { outcome, failed, path, mapping, since, until, search, bookmarked } = query;
   const asked = failed === "1" ? "failed" : outcome || "failed";
   const select = asked === "failed" || asked === "unmatched" ? asked : "all";
   const named = search || bookmarked ? found.slice(0, MOST) : null;
-  const filters = describe({ outcome: asked, path, mapping, since, "and the text": search });
+  const filters = describe({ outcome: asked, path, mapping, since, until, "and the text": search });
   return {
     title: "Replay events",
     what: `Events with ${filters}${bookmarked ? ", bookmarked" : ""}, with today's mappings.${named ? ` Of the ${named.length} that the list shows.` : ""}`,
     path: "/events/replay",
-    body: named ? { select, ...ids(named) } : given({ select, path, mapping, since, outcome: select === "all" ? asked : undefined }),
+    body: named ? { select, ...ids(named) } : given({ select, path, mapping, since, until, outcome: select === "all" ? asked : undefined }),
     action: "Replay",
     done: "replayed",
     one: "event",

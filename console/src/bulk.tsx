@@ -1,43 +1,11 @@
-import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { AskError, askLines } from "./api.ts";
+import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
 import { Button, Status } from "./ui/basic.tsx";
 import { Dialog } from "./ui/dialog.tsx";
 import { number, plural, visibleText } from "./ui/format.ts";
 import "./bulk.css";
 
-/** One line of what a preview or the work itself says: for one event, run or delivery. */
-export interface BulkResult {
-  id: string;
-  ok: boolean;
-  /** Its state, or for a preview what it would be. */
-  status: string;
-  text: string;
-}
-
-/** What is done with many, and how its lines are read. */
-export interface BulkWork<Line> {
-  title: string;
-  /** What is chosen, in words: the filters. */
-  what: ComponentChildren;
-  /** The route: `POST` with a body that has `dryRun` answers a line for each. */
-  path: string;
-  body: Readonly<Record<string, unknown>>;
-  /** The word on the button, such as `Retry`. */
-  action: string;
-  /** What has been done with each, such as `retried`. */
-  done: string;
-  one: string;
-  many: string;
-  /** How many there are, of the first line. */
-  readTotal(line: Line): { total: number; note: string | null } | undefined;
-  readResult(line: Line): BulkResult | undefined;
-  /** What is done after the preview: the body that names what was previewed. */
-  chosen(previewed: readonly BulkResult[]): Readonly<Record<string, unknown>>;
-}
-
-/** At most so many at once: the rest is left for the next time. */
-export const MOST = 1000;
 const SHOWN = 200;
 const DRAWN_EVERY_MS = 100;
 
@@ -110,7 +78,7 @@ function Results({ results }: { results: readonly BulkResult[] }) {
     <ul class="bulk-results">
       {results.slice(0, SHOWN).map(({ id, ok, status, text }) => (
         <li key={id}>
-          <Status word={status} {...(ok ? {} : { tone: "bad" as const })} />
+          <Status word={visibleText(status)} {...(ok ? {} : { tone: "bad" as const })} />
           <span class="mono quiet" title={id}>
             …{id.slice(-8)}
           </span>
@@ -126,7 +94,7 @@ function Results({ results }: { results: readonly BulkResult[] }) {
  * Does something with many after a preview of what would happen to each. It does what the preview has shown: what came in
  * since is left out.
  */
-export function BulkDialog<Line>({ work, onClose }: { work: BulkWork<Line>; onClose(): void }) {
+export function BulkPanel({ work, onClose }: { work: BulkWork<unknown>; onClose(): void }) {
   const { progress, start, stop } = useBulk(work);
   const { phase, total, note, results, error } = progress;
   const good = countGood(progress);

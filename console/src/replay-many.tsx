@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { replayEvents } from "./bulk-work.ts";
-import { BulkDialog } from "./bulk.tsx";
+import { BulkDialog } from "./bulk-dialog.ts";
 import { Button } from "./ui/basic.tsx";
 
 interface ReplayManyProps {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Plugin } from "#plugin";
+import type { OutgoingMessage, Plugin, SendResult } from "#plugin";
 
 const config = z.strictObject({
   defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient if none is named."),
@@ -16,13 +16,17 @@ const plugin: Plugin<typeof config> = {
     // One line, since it is printed beside the reply: outside text must not look like another message.
     parseRecipient: (to) =>
       /^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u.test(to) ? { ok: true, to } : { ok: false, message: "must be one line of at most 100 characters" },
-    async send({ to, text }) {
-      print(`\n── reply to ${to} ──\n${showControls(text)}\n`);
-      return { status: "sent" };
-    },
+    send: async (message) => show(print, message),
+    // What an earlier process printed may be gone with its terminal.
+    resend: async (message) => show(print, message),
   }),
 };
 export default plugin;
+
+function show(print: (text: string) => void, { to, text }: OutgoingMessage): SendResult {
+  print(`\n── reply to ${to} ──\n${showControls(text)}\n`);
+  return { status: "sent" };
+}
 
 /** A reply may carry text from outside, and a terminal obeys escape sequences: control characters are shown, not sent. */
 function showControls(text: string): string {

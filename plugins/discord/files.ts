@@ -1,5 +1,5 @@
 import type { REST } from "@discordjs/rest";
-import { checkFileUrl, createFetchFile, openDownload, type HeardFile } from "#channel-kit";
+import { checkFileUrl, createFetchFile, openDownload, toEarlierMessage, type HeardFile } from "#channel-kit";
 import type { Channel, EarlierMessage, PluginContext } from "#plugin";
 import { VENDOR } from "./send.ts";
 
@@ -11,6 +11,8 @@ export interface GatewayMessage {
   id: string;
   channel_id: string;
   guild_id?: string;
+  /** The kind of the channel. */
+  channel_type?: number;
   type: number;
   content: string;
   author: { id: string; username?: string; global_name?: string | null; bot?: boolean };
@@ -29,9 +31,9 @@ export const readFiles = (attachments: GatewayMessage["attachments"] = []): Hear
 
 /** The message that a message answers. */
 export function readQuoted({ referenced_message: answered }: Pick<GatewayMessage, "referenced_message">): EarlierMessage | undefined {
-  if (!answered || answered.content === "") return undefined;
-  const { author, content: text } = answered;
-  return { author: author.global_name ?? author.username ?? author.id, text };
+  if (!answered) return undefined;
+  const { author, content, attachments } = answered;
+  return toEarlierMessage(author.global_name ?? author.username ?? author.id, content, readFiles(attachments));
 }
 
 /** Opens files, and finds messages that were quoted by their id. */

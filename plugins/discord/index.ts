@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { channelConfig, httpUrl, recipients, secret } from "#channel-kit";
+import { channelConfig, httpUrl, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createContentReader } from "./files.ts";
 import { toDiscord } from "./format.ts";
@@ -19,6 +19,8 @@ const config = channelConfig(
   {
     token: secret("Token of the bot, from the Discord Developer Portal."),
     apiUrl: httpUrl("Address of the HTTP API, without its version.", "https://discord.com/api"),
+    typing: typingSetting(),
+    streaming: streamingSetting(),
     gatewayUrl: z
       .url({ protocol: /^wss?$/ })
       .optional()
@@ -40,7 +42,7 @@ export default definePlugin({
   channel(context) {
     const client = createClient(context);
     return {
-      ...createChannel(client),
+      ...createChannel(client, () => context.clock.now()),
       ...createContentReader(context, client),
       limit: LIMIT,
       lengthOf: (text) => toDiscord(text).length,

@@ -18,6 +18,12 @@ import { VENDOR } from "./send.ts";
 
 /** `GUILD_MESSAGES` and `DIRECT_MESSAGES`. The contents of messages to the bot and of mentions come without more. */
 const INTENTS = (1 << 9) | (1 << 12);
+/** `MESSAGE_CONTENT`, which is privileged: the text of all other messages. */
+const CONTENT_INTENT = 1 << 15;
+/** The flags of an application that may have it: one in many servers, and one in few. */
+const CONTENT_FLAGS = (1 << 18) | (1 << 19);
+/** The kinds of threads: of announcements, public and private. */
+const THREAD_TYPES = [10, 11, 12];
 /** `DEFAULT` and `REPLY`; the others are notices of Discord. */
 const WRITTEN_TYPES = [0, 19];
 /** So many times no gateway is met where the session was; then a new one begins, elsewhere. */
@@ -50,6 +56,7 @@ function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMess
     direct,
     ...(!direct && { room: { kind: "channel" } }),
     mentioned,
+    inThread: given.channel_type !== undefined && THREAD_TYPES.includes(given.channel_type),
     text,
     quoted: readQuoted(given),
     files: readFiles(given.attachments),
@@ -74,6 +81,8 @@ export interface GatewayInteraction {
   data?: { custom_id?: string; name?: string; options?: { value?: unknown }[] };
   channel_id?: string;
   guild_id?: string;
+  /** The language of the person's app. */
+  locale?: string;
   user?: { id: string };
   member?: { user: { id: string } };
 }
@@ -97,13 +106,13 @@ async function respond({ id, token }: GatewayInteraction, content: string, rest:
 /** The message that people would write for a command of the app; undefined for other events. */
 function toCommand(event: string, payload: unknown): ReceivedMessage | undefined {
   if (event !== "INTERACTION_CREATE") return undefined;
-  const { id, type, data, user, member, channel_id: to, guild_id } = payload as GatewayInteraction;
+  const { id, type, data, user, member, channel_id: to, guild_id, locale: language } = payload as GatewayInteraction;
   const from = (member?.user ?? user)?.id;
   if (type !== COMMAND || data?.name === undefined || from === undefined || to === undefined) return undefined;
   const words = (data.options ?? []).map(({ value }) => String(value));
   const direct = guild_id === undefined;
   const text = [`/${data.name}`, ...words].join(" ");
-  return toIncomingMessage({ id, from, to, direct, ...(!direct && { room: { kind: "channel" } }), mentioned: true, text });
+  return toIncomingMessage({ id, from, language, to, direct, ...(!direct && { room: { kind: "channel" } }), mentioned: true, text });
 }
 
 /** Shows the commands in Discord's apps. */
@@ -123,11 +132,11 @@ async function registerCommands(rest: REST): Promise<void> {
 /** Passes an event on that is a press, and shows the answer to the person. One that Discord takes no more is not shown. */
 async function takePress(event: string, payload: unknown, rest: REST, host: ChannelHost): Promise<undefined> {
   if (event !== "INTERACTION_CREATE") return undefined;
-  const { id, type, data, user, member } = payload as GatewayInteraction;
+  const { id, type, data, user, member, locale: language } = payload as GatewayInteraction;
   const from = (member?.user ?? user)?.id;
   const decision = type === PRESS ? parseDecision(data?.custom_id ?? "") : undefined;
   if (!decision || from === undefined) return undefined;
-  const { text } = await host.decide({ id, from, ...decision });
+  const { text } = await host.decide({ id, from, language, ...decision });
   await respond(payload as GatewayInteraction, text, rest);
   return undefined;
 }
@@ -152,6 +161,18 @@ async function takeEvent(
   return message;
 }
 
+/** What the gateway is asked for: more than direct messages and mentions only if the application may have it. */
+async function readIntents(rest: REST, signal: AbortSignal): Promise<number> {
+  const { flags = 0 } = (await rest.get("/applications/@me", { signal })) as { flags?: number };
+  return (flags & CONTENT_FLAGS) === 0 ? INTENTS : INTENTS | CONTENT_INTENT;
+}
+
+/** Connects to this address in place of the one that the API gives. */
+function useGateway(manager: WebSocketManager, url: string): void {
+  const ask = manager.fetchGatewayInformation.bind(manager);
+  manager.fetchGatewayInformation = async (force) => ({ ...(await ask(force)), url });
+}
+
 /** The gateway of Discord: one session, taken up again after a cut and after a restart, so that Discord sends what was missed. */
 export async function listen(
   { token, gatewayUrl }: { token: string; gatewayUrl?: string | undefined },
@@ -160,7 +181,7 @@ export async function listen(
   host: ChannelHost,
 ): Promise<void> {
   /** The place of what was received, not of what has arrived; null begins a new session. */
-  let place = (parseObject((await host.cursor()) ?? "") ?? null) as SessionInfo | null;
+  let place = (parseObject((await host.cursor()) ?? "") ?? null) as (SessionInfo & { intents?: number }) | null;
   let misses = 0;
   const register = once(async () => registerCommands(await client()).catch(() => undefined));
   const kept = checkpoint(host, SAVE_EVERY_MS);
@@ -170,13 +191,15 @@ export async function listen(
     const rest = await client();
     const { WebSocketManager: Manager } = await loadPackage("@discordjs/ws", () => import("@discordjs/ws"));
     const { id: me } = (await rest.get("/users/@me", { signal })) as { id: string };
-    if (misses++ >= MAX_MISSES) place = null;
+    const intents = await readIntents(rest, signal);
+    // A session keeps the intents that it began with.
+    if (misses++ >= MAX_MISSES || (place?.intents ?? INTENTS) !== intents) place = null;
     // What has arrived and was not received comes again.
-    let session = place;
+    let session: SessionInfo | null = place;
     await withConnection(signal, { unopened: "discord closed the connection" }, (connection) => {
       const manager: WebSocketManager = new Manager({
         token,
-        intents: INTENTS,
+        intents,
         rest,
         shardCount: 1,
         async retrieveSessionInfo() {
@@ -191,10 +214,7 @@ export async function listen(
           if (given === null) place = null;
         },
       });
-      if (gatewayUrl !== undefined) {
-        const ask = manager.fetchGatewayInformation.bind(manager);
-        manager.fetchGatewayInformation = async (force) => ({ ...(await ask(force)), url: gatewayUrl });
-      }
+      if (gatewayUrl !== undefined) useGateway(manager, gatewayUrl);
       const up = (): void => {
         connection.greeted();
         void register();
@@ -208,7 +228,7 @@ export async function listen(
         .on("socketError", () => undefined)
         .on("dispatch", (payload) => {
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
-          const at = session && { ...session, sequence: s };
+          const at = session && { ...session, sequence: s, intents };
           connection.inOrder(async () => {
             const message = await takeEvent(t, d, { me, rest, host: watched });
             place = at;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { REST } from "@discordjs/rest";
+import type { RawFile, REST } from "@discordjs/rest";
 import {
   conversations,
   loadPackage,
@@ -10,11 +10,13 @@ import {
   retryIdempotent,
   sendAfter,
   sentResult,
+  untold,
   vendorChannel,
 } from "#channel-kit";
-import type { ErrorRules } from "#channel-kit";
+import type { ErrorRules, VendorChannel } from "#channel-kit";
 import type { ApprovalQuestion, Channel, OutgoingMessage, PluginContext, SendResult, Verdict } from "#plugin";
 import { toDiscord } from "./format.ts";
+import { MAX_FILE, TOO_LARGE, toRawFile } from "./send-file.ts";
 
 /** Two tries with it fit into the time that the gateway gives a send. */
 const TIMEOUT_MS = 12_000;
@@ -76,8 +78,16 @@ const NO_PREVIEWS = 4;
 const NONCE_LENGTH = 25;
 /** A reply needs the permission to read what came before. */
 const NO_HISTORY = 160002;
+const UNKNOWN_MESSAGE = 10008;
+/** Discord compares nonces "in the past few minutes": within this time a repeat surely posts nothing twice. */
+const NONCE_MS = 60_000;
 /** Before a try that asks what became of the one before. */
 const PAUSE_MS = 500;
+
+/** Discord shows that a bot is typing for 10 seconds. */
+const TYPING_MS = 8_000;
+/** A channel takes about 5 edits in 5 seconds, the answers to other people among them. */
+const EDIT_MS = 2_000;
 
 /** What a message says: the same for one that is changed. */
 function buildContent(text: string) {
@@ -114,17 +124,42 @@ function buildBody({ text, idempotencyKey }: Pick<OutgoingMessage, "text" | "ide
   };
 }
 
+/** What people see while the agent works. */
+function createLive(client: () => Promise<REST>): Pick<VendorChannel<string>, "streaming" | "typing"> {
+  return {
+    streaming: {
+      everyMs: EDIT_MS,
+      edit: async ({ messageId, text }, channel, signal) =>
+        (await client()).patch(`/channels/${channel}/messages/${messageId}`, { body: buildContent(text), signal }),
+      remove: async ({ messageId }, channel, signal) =>
+        (await client()).delete(`/channels/${channel}/messages/${messageId}`, { signal }).catch((error: { code?: unknown }) => {
+          if (error.code !== UNKNOWN_MESSAGE) throw error;
+        }),
+    },
+    typing: {
+      everyMs: TYPING_MS,
+      show: async (_, channel, signal) => (await client()).post(`/channels/${channel}/typing`, { signal }),
+    },
+  };
+}
+
 /** Sends by the HTTP API. */
-export function createChannel(client: () => Promise<REST>): Channel {
-  const postForId = async (path: `/${string}`, body: object, signal: AbortSignal): Promise<string> =>
-    ((await (await client()).post(path, { body, signal })) as { id: string }).id;
+export function createChannel(client: () => Promise<REST>, now: () => number): Channel {
+  const postForId = async (path: `/${string}`, body: object, signal: AbortSignal, files: RawFile[] = []): Promise<string> =>
+    ((await (await client()).post(path, { body, signal, ...(files.length > 0 && { files }) })) as { id: string }).id;
   const conversation = conversations((user, signal) => postForId("/users/@me/channels", { recipient_id: user }, signal));
   type Piece = Pick<OutgoingMessage, "text" | "replyTo" | "idempotencyKey">;
-  const send = async (message: Piece, channel: string, signal: AbortSignal, buttons: object = {}): Promise<SendResult> => {
+  const send = async (
+    message: Piece,
+    channel: string,
+    signal: AbortSignal,
+    buttons: object = {},
+    files: RawFile[] = [],
+  ): Promise<SendResult> => {
     const { replyTo } = message;
     const reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
     const post = async (more: object): Promise<SendResult> =>
-      sentResult(await postForId(`/channels/${channel}/messages`, { ...buildBody(message), ...buttons, ...more }, signal));
+      sentResult(await postForId(`/channels/${channel}/messages`, { ...buildBody(message), ...buttons, ...more }, signal, files));
     const attempt = (): Promise<SendResult> =>
       post(reply).catch((error: { code?: unknown }) => {
         // An answer that points to nothing is better than none.
@@ -145,6 +180,9 @@ export function createChannel(client: () => Promise<REST>): Channel {
     // A thread is a channel.
     find: ({ to, thread }, signal) => conversation(thread ?? to, signal),
     post: send,
+    repost: async (message, channel, since, signal) => (now() - since > NONCE_MS ? untold(VENDOR) : send(message, channel, signal)),
+    postFile: async (file, channel, signal) =>
+      file.data.length > MAX_FILE ? TOO_LARGE : send({ ...file, text: "" }, channel, signal, {}, [toRawFile(file)]),
     postQuestion: (question, channel, signal) =>
       sendAfter(
         VENDOR,
@@ -154,6 +192,7 @@ export function createChannel(client: () => Promise<REST>): Channel {
             ? send({ ...question, text: `${question.text}\n\n${question.instruction}` }, channel, signal)
             : send(question, channel, signal, buildButtons(question)),
       ),
+    ...createLive(client),
     change: async ({ messageIds: [id], text }, channel, signal) =>
       (await client()).patch(`/channels/${channel}/messages/${id}`, { body: { ...buildContent(text), components: [] }, signal }),
   });

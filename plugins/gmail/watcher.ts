@@ -45,7 +45,7 @@ export interface WatcherDeps {
 
 export interface Watcher {
   /** Watches until the signal aborts. */
-  run(signal: AbortSignal, host: SourceHost): Promise<void>;
+  run(signal: AbortSignal, host: Omit<SourceHost, "documents">): Promise<void>;
   /** There is something to look at. */
   notify(): void;
 }
@@ -68,7 +68,7 @@ class Watch {
   readonly #deps: WatcherDeps;
   readonly #timing: Timing;
   readonly #signal: AbortSignal;
-  readonly #host: SourceHost;
+  readonly #host: Omit<SourceHost, "documents">;
   readonly #state: WatchState;
   readonly #dir: string;
   /** The place as it was kept last. */
@@ -87,7 +87,7 @@ class Watch {
   #renewalFailed: { message: string; again: number } | undefined;
   #wake = new AbortController();
 
-  constructor(deps: WatcherDeps, signal: AbortSignal, host: SourceHost, dir: string, state: WatchState) {
+  constructor(deps: WatcherDeps, signal: AbortSignal, host: Omit<SourceHost, "documents">, dir: string, state: WatchState) {
     this.#deps = deps;
     this.#timing = { ...TIMING, ...deps.timing };
     this.#signal = signal;
@@ -252,7 +252,7 @@ class Watch {
 }
 
 /** Waits until what is on disk can be read; undefined where the signal has aborted before. */
-async function readable<T>(read: () => Promise<T>, signal: AbortSignal, host: SourceHost): Promise<T | undefined> {
+async function readable<T>(read: () => Promise<T>, signal: AbortSignal, host: Omit<SourceHost, "documents">): Promise<T | undefined> {
   while (!signal.aborted) {
     try {
       return await read();

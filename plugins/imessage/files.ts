@@ -1,4 +1,4 @@
-import { createFetchFile, openDownload, type HeardFile } from "#channel-kit";
+import { createFetchFile, openDownload, toEarlierMessage, type HeardFile } from "#channel-kit";
 import type { Channel } from "#plugin";
 import { VENDOR, type Message, type Server } from "./server.ts";
 
@@ -14,8 +14,8 @@ export function createContentReader({ call, fetch, toUrl }: Server): Required<Pi
     }),
     async findQuoted({ id }, signal) {
       const data = (await call<{ data?: Message }>(`message/${encodeURIComponent(id)}`, signal))?.data;
-      if (!data?.text) return undefined;
-      return { author: data.isFromMe === true ? "you" : data.handle?.address, text: data.text };
+      if (!data) return undefined;
+      return toEarlierMessage(data.isFromMe === true ? "you" : data.handle?.address, data.text, readFiles(data.attachments));
     },
   };
 }

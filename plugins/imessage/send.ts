@@ -1,5 +1,6 @@
 import { ChannelError, PLAIN, renderMarkdown, sendOrReconcile, sentResult, vendorChannel } from "#channel-kit";
 import type { Channel, SendResult } from "#plugin";
+import { sendFile } from "./send-file.ts";
 import { CHAT, VENDOR, type Message, type Server } from "./server.ts";
 
 /** Services under which the chat with one person may stand; newer systems write `any`. */
@@ -14,6 +15,12 @@ const SKEW_MS = 60_000;
 /** Renders markdown as plain text whose structure can still be read; iMessage knows no marks. */
 export function render(markdown: string): string {
   return renderMarkdown(markdown, { ...PLAIN, code: (code) => `\`${code}\`` });
+}
+
+/** Whether a message is one that was sent from here with this text, in this chat or to this person. */
+function isSent({ isFromMe, error, text, chats }: Message, markdown: string, chat: string): boolean {
+  const isThere = ({ guid }: { guid?: string }): boolean => guid === chat || guid?.endsWith(`;-;${chat}`) === true;
+  return isFromMe === true && !error && text?.trim() === render(markdown).trim() && chats?.some(isThere) === true;
 }
 
 /** Sends by the server. Only its Private API can quote. */
@@ -48,10 +55,7 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
     /** What was sent although the server did not say so: Messages itself has it. */
     async find({ to, text }, chat, since, signal) {
       const found = await query({ after: Math.max(since - SKEW_MS, 1), sort: "DESC", limit: 100 }, signal);
-      const isThere = ({ guid }: { guid?: string }): boolean => guid === (chat ?? to) || guid?.endsWith(`;-;${chat ?? to}`) === true;
-      const isIt = (one: Message): boolean =>
-        one.isFromMe === true && !one.error && one.text?.trim() === render(text).trim() && one.chats?.some(isThere) === true;
-      const guid = found.find((one) => one.guid !== undefined && !known.has(one.guid) && isIt(one))?.guid;
+      const guid = found.find((one) => one.guid !== undefined && !known.has(one.guid) && isSent(one, text, chat ?? to))?.guid;
       return guid === undefined ? undefined : taken(guid);
     },
   });
@@ -71,6 +75,8 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
       return undefined;
     },
     post: posting,
+    repost: (message, chat, since, signal) => posting(message, chat, signal, since),
+    postFile: (file, chatGuid, signal) => sendFile({ call }, file, { chatGuid, privateApi }, signal),
     async check(signal) {
       if (!(await call("ping", signal))) throw new ChannelError("the address is not that of a BlueBubbles server");
     },

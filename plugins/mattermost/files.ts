@@ -1,6 +1,6 @@
-import { createFetchFile, openDownload, type HeardFile } from "#channel-kit";
+import { createFetchFile, openDownload, toAttachments, toEarlierMessage, type HeardFile } from "#channel-kit";
 import type { Channel, EarlierMessage, ThreadMessage } from "#plugin";
-import { createCall, VENDOR, type MattermostContext } from "./send.ts";
+import { createCall, readPostKey, VENDOR, type MattermostContext } from "./send.ts";
 
 /** A file of a post. */
 export interface PostFile {
@@ -13,7 +13,7 @@ export interface PostFile {
 /** What the server shows below a post; a link to another post brings that post along. */
 export interface PostEmbed {
   type?: string;
-  data?: { post?: { message?: string; user_id?: string } };
+  data?: { post?: { message?: string; user_id?: string; metadata?: { files?: readonly PostFile[] } } };
 }
 
 interface ListedPost {
@@ -23,6 +23,8 @@ interface ListedPost {
   create_at: number;
   type?: string;
   delete_at?: number;
+  props?: Record<string, unknown>;
+  metadata?: { files?: readonly PostFile[] };
 }
 
 export const readFiles = (files: readonly PostFile[] = []): HeardFile[] =>
@@ -31,7 +33,7 @@ export const readFiles = (files: readonly PostFile[] = []): HeardFile[] =>
 /** The post that a post links to. */
 export function readQuoted(embeds: readonly PostEmbed[] = []): EarlierMessage | undefined {
   const linked = embeds.find(({ type }) => type === "permalink")?.data?.post;
-  return linked?.message === undefined ? undefined : { author: linked.user_id, text: linked.message };
+  return linked && toEarlierMessage(linked.user_id, linked.message, readFiles(linked.metadata?.files));
 }
 
 /** Opens files, and lists the posts of threads. */
@@ -55,11 +57,13 @@ export function createContentReader(context: MattermostContext): Required<Pick<C
       const ids = [...new Set(wanted.map(({ user_id }) => user_id))];
       const users = ids.length === 0 ? [] : ((await call<{ id: string; username: string }[]>("users/ids", signal, ids)) ?? []);
       const names = new Map(users.map(({ id, username }) => [id, username]));
-      return wanted.map(({ id, user_id, message: text, create_at }): ThreadMessage => ({
-        id,
-        at: create_at,
-        author: names.get(user_id) ?? user_id,
-        text,
+      return wanted.map((post): ThreadMessage => ({
+        id: post.id,
+        at: post.create_at,
+        idempotencyKey: readPostKey(post),
+        author: names.get(post.user_id) ?? post.user_id,
+        text: post.message,
+        attachments: toAttachments(readFiles(post.metadata?.files)),
       }));
     },
   };

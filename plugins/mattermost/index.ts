@@ -1,4 +1,4 @@
-import { channelConfig, httpUrl, recipients, secret } from "#channel-kit";
+import { channelConfig, httpUrl, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createContentReader } from "./files.ts";
 import { toMattermost } from "./format.ts";
@@ -30,6 +30,8 @@ export default definePlugin({
     {
       url: httpUrl("The address of the server, as https://chat.example.com."),
       token: secret("The access token of a bot account, from Integrations, Bot Accounts."),
+      typing: typingSetting(),
+      streaming: streamingSetting(),
     },
     { person: { like: "a member's id: 26 small letters and digits", pattern: /^[a-z0-9]{26}$/ }, parseRecipient },
   ),

@@ -25,8 +25,10 @@ interface Activity {
   from?: { id?: unknown; name?: unknown; aadObjectId?: unknown };
   recipient?: { id?: unknown };
   conversation?: { id?: unknown; name?: unknown; conversationType?: unknown };
-  entities?: { type?: unknown; text?: unknown; mentioned?: { id?: unknown } }[];
+  entities?: { type?: unknown; text?: unknown; locale?: unknown; mentioned?: { id?: unknown } }[];
   attachments?: TeamsAttachment[];
+  /** The language of the sender's app. */
+  locale?: unknown;
   /** When the message was changed last. */
   localTimestamp?: unknown;
   timestamp?: unknown;
@@ -71,7 +73,7 @@ interface Found {
 }
 
 /** Reads an activity: its conversation, and its message or why that is not for the agent; no message for the bot's own. */
-function readActivity({ type, id, from, recipient, conversation, ...said }: Activity): Found {
+function readActivity({ type, id, from, recipient, conversation, locale, ...said }: Activity): Found {
   const written = typeof id === "string" && (type === "message" || type === "messageUpdate") ? { id } : undefined;
   if (typeof conversation?.id !== "string" || typeof recipient?.id !== "string" || typeof from?.id !== "string")
     return { keys: [], message: written && { ...written, skipped: "the message names no sender or no conversation" } };
@@ -84,10 +86,25 @@ function readActivity({ type, id, from, recipient, conversation, ...said }: Acti
   if (!written || own) return { to, keys };
   const kind = conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
   const room = direct ? undefined : { kind, name: textOr(conversation.name) };
-  const message = { ...written, from: user, name: textOr(from.name), to, thread, direct, room, ...readContent(said, recipient.id) };
+  const language = getLanguage(locale, said);
+  const message = {
+    ...written,
+    from: user,
+    name: textOr(from.name),
+    language,
+    to,
+    thread,
+    direct,
+    room,
+    ...readContent(said, recipient.id),
+  };
   const read = toIncomingMessage(message);
   return { to, keys, message: type === "messageUpdate" ? toEdit(read, said) : read };
 }
+
+/** The language of a person's app, which older versions say among the entities. */
+const getLanguage = (locale: unknown, { entities }: Pick<Activity, "entities">): string | undefined =>
+  textOr(locale) ?? textOr(objectsIn(entities).find(({ type }) => type === "clientInfo")?.locale);
 
 /** A message that replaces the one of its id. */
 function toEdit(read: ReceivedMessage, { timestamp, localTimestamp }: Activity): ReceivedMessage {

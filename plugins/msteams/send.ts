@@ -1,7 +1,8 @@
-import { ChannelError, clientToken, createRest, renderVerdict, sameRule, sentResult, vendorChannel } from "#channel-kit";
-import type { ErrorRules, KeyValueStore } from "#channel-kit";
+import { ChannelError, clientToken, createRest, ignoreGone, renderVerdict, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import type { ErrorRules, KeyValueStore, VendorChannel } from "#channel-kit";
 import type { ApprovalQuestion, Channel, PluginContext } from "#plugin";
 import { toTeams } from "./format.ts";
+import { toImageActivity, ONLY_SMALL_IMAGES } from "./send-file.ts";
 import type { TeamsConfig } from "./config.ts";
 import type { Reference } from "./references.ts";
 
@@ -38,6 +39,11 @@ export function countBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(toTeams(text))) - 2;
 }
 
+/** The Bot Framework has apps show a typing sign for 3 seconds, and wants no more than one in that time. */
+const TYPING_MS = 3_000;
+/** Teams takes 60 messages and edits of a conversation in 30 seconds, and 1,800 an hour. */
+const EDIT_MS = 3_000;
+
 interface Conversation {
   service: string;
   id: string;
@@ -52,6 +58,12 @@ interface Place {
 /** Where the messages of a conversation are, or of one of its threads. */
 function toPlace({ service, id }: Conversation, { thread }: { thread?: string }): Place {
   return { service, path: `/${encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`)}/activities` };
+}
+
+/** Where one message of a conversation is. */
+function toMessage(conversation: Conversation, about: { thread?: string }, id: string): Place {
+  const { service, path } = toPlace(conversation, about);
+  return { service, path: `${path}/${encodeURIComponent(id)}` };
 }
 
 function toActivity({ text, replyTo }: { text: string; replyTo?: string }): object {
@@ -77,6 +89,31 @@ export function createTokens(context: PluginContext<TeamsConfig>): ReturnType<ty
   return clientToken(context, { vendor: SIGN_IN, url, id: appId, secret: appSecret, scope: SCOPE });
 }
 
+/** Calls a service, and gives the id of what was made. */
+type ServiceCall = (
+  method: "POST" | "PUT" | "DELETE",
+  place: Place,
+  body: object | undefined,
+  signal: AbortSignal,
+) => Promise<string | undefined>;
+
+/** What people see while the agent works. */
+function createLive(request: ServiceCall): Pick<VendorChannel<Conversation>, "streaming" | "typing"> {
+  return {
+    streaming: {
+      everyMs: EDIT_MS,
+      edit: ({ messageId: id, ...message }, place, signal) =>
+        request("PUT", toMessage(place, message, id), { ...toActivity(message), id }, signal),
+      remove: ({ messageId: id, ...message }, place, signal) =>
+        request("DELETE", toMessage(place, message, id), undefined, signal).catch(ignoreGone),
+    },
+    typing: {
+      everyMs: TYPING_MS,
+      show: (about, place, signal) => request("POST", toPlace(place, about), { type: "typing" }, signal),
+    },
+  };
+}
+
 /** Sends pieces by the Bot Connector. */
 export function createChannel(
   context: PluginContext<TeamsConfig>,
@@ -87,7 +124,7 @@ export function createChannel(
   const { serviceUrl, tenantId, appId } = config;
   const read = (body: unknown) => ({ code: (body as { error?: { code?: unknown } }).error?.code });
   /** Posts to a service, or changes what is there. Gives the id of what was made. */
-  const request = async (method: "POST" | "PUT", { service, path }: Place, body: object, signal: AbortSignal) => {
+  const request: ServiceCall = async (method, { service, path }, body, signal) => {
     const call = createRest({ ...VENDOR, fetch, base: service, read });
     return (await tokens.use((headers) => call<{ id?: string }>(`v3/conversations${path}`, signal, body, headers, method), signal))?.id;
   };
@@ -116,13 +153,17 @@ export function createChannel(
     check: (signal) => tokens.ask(signal),
     find: ({ to }, signal) => open(to, signal),
     post: async (message, place, signal) => sentResult(await request("POST", toPlace(place, message), toActivity(message), signal)),
+    async postFile(file, place, signal) {
+      const activity = toImageActivity(file);
+      return activity ? sentResult(await request("POST", toPlace(place, file), activity, signal)) : ONLY_SMALL_IMAGES;
+    },
     async postQuestion(question, place, signal) {
       return sentResult(await request("POST", toPlace(place, question), { ...toActivity(question), ...buildCard(question) }, signal));
     },
+    ...createLive(request),
     async change(ended, place, signal) {
-      const { service, path } = toPlace(place, ended);
       const [id = ""] = ended.messageIds;
-      return request("PUT", { service, path: `${path}/${encodeURIComponent(id)}` }, { ...toActivity(ended), id }, signal);
+      return request("PUT", toMessage(place, ended, id), { ...toActivity(ended), id }, signal);
     },
   });
 }

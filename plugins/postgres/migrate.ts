@@ -132,7 +132,8 @@ async function applyAll(client: Client, address: Address, migrations: readonly s
   const opening = (error: unknown): never => {
     throw openError(storeError(error), address);
   };
-  const waits = `SET statement_timeout TO 0; SET lock_timeout TO ${WAIT_MS}; SET idle_in_transaction_session_timeout TO 0`;
+  // No step waits for the disk: one that a power failure took is done again, as what is committed later waits for all before it.
+  const waits = `SET statement_timeout TO 0; SET lock_timeout TO ${WAIT_MS}; SET idle_in_transaction_session_timeout TO 0; SET synchronous_commit TO off`;
   await client.query(waits).catch(opening);
   await lockSchema(client, address);
   const version = await prepare(client, address.schema, table).catch(opening);

@@ -13,6 +13,7 @@ import {
   type SessionRow,
   type Store,
   sumActivity,
+  readQueuedSince,
   sumFailures,
   toConfig,
   toLastRoute,
@@ -81,6 +82,12 @@ const createSums = (db: Db, source: ListSource): Pick<ReadTable["list"], "usage"
   failures: (query) => sumFailures(source, renderJsonText, query),
 });
 
+/** Where a record stands in its table. */
+const createPlaces = (db: Db, source: ListSource): Pick<ReadTable["get"], "eventNumber" | "queuedSince"> => ({
+  eventNumber: (of) => readEventNumber(db, of),
+  queuedSince: () => readQueuedSince(source, renderJsonText),
+});
+
 /** The reading side over PostgreSQL. */
 export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "search" | "counts"> {
   const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> =>
@@ -112,7 +119,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         session: run.session,
         checkpoint: (ref) => first(NEWEST_CHECKPOINT, digest(sessionId(ref)), toTurn),
         value: (key) => first("SELECT value FROM meta WHERE key = $1", key, (row: { value: string }) => JSON.parse(row.value) as unknown),
-        eventNumber: (of) => readEventNumber(db, of),
+        ...createPlaces(db, source),
         approval: (id) => byId(PAGES.approvals, id),
         toolResult: (id) => first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
         config: (id) => first("SELECT seq, id, first_used, last_used, content FROM configs WHERE id = $1", id, toConfig),

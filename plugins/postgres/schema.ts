@@ -259,6 +259,10 @@ export const MIGRATIONS: readonly string[] = [
   -- Sessions of schedules are kept as those of channels are.
   CREATE INDEX sessions_schedule_turns ON sessions (turns) WHERE origin = 'schedule';
   `,
+  `
+  -- The runs of a day are those that ended on it.
+  CREATE INDEX runs_ended ON runs (ended, seq) WHERE ended IS NOT NULL;
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

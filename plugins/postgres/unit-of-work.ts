@@ -8,12 +8,14 @@ import {
   type EventRow,
   type FencingToken,
   ID_TAKEN,
+  isAsExpected,
   isFencingToken,
   type Job,
   type LastRoute,
   type Ms,
   type NewSystemEvent,
   RouseError,
+  RUN_CHANGED,
   type RunAction,
   type RunChange,
   type RunRecord,
@@ -146,7 +148,11 @@ export class UnitOfWork {
     }
     const runs = new Set<string>();
     for (const op of ops.runs) {
-      if (op.op !== "insert") continue;
+      if (op.op !== "insert") {
+        const run = op.expected && this.#run(op.id)?.state;
+        if (op.expected && !(run && isAsExpected(run, op.expected))) throw new RouseError(RUN_CHANGED);
+        continue;
+      }
       if (runs.has(op.row.id) || this.#run(op.row.id)) throw refused();
       runs.add(op.row.id);
     }

@@ -7,6 +7,7 @@ import {
   type EventChange,
   type EventRecord,
   type EventRow,
+  type ExpectedRun,
   type Job,
   type JobKind,
   type LastRoute,
@@ -63,7 +64,7 @@ export type StepOp =
 export interface Ops {
   events: NewEvent[];
   eventChanges: { id: string; change: EventChange }[];
-  runs: ({ op: "insert"; row: LoggedRunRow } | { op: "update"; id: string; change: RunChange })[];
+  runs: ({ op: "insert"; row: LoggedRunRow } | { op: "update"; id: string; change: RunChange; expected?: ExpectedRun })[];
   deliveries: ({ op: "insert"; record: DeliveryRecord } | { op: "update"; id: string; change: DeliveryChange })[];
   sessions: SessionOp[];
   systemEvents: { event: NewSystemEvent; record: string }[];
@@ -131,9 +132,9 @@ export const createWriteLog = (ops: Ops): Writes =>
     },
     update: {
       event: (id, change) => void ops.eventChanges.push({ id, change }),
-      run(id, change) {
+      run(id, change, expected) {
         refuseUnkept(change);
-        ops.runs.push({ op: "update", id, change });
+        ops.runs.push({ op: "update", id, change, ...(expected && { expected }) });
       },
       delivery(id, change) {
         refuseUnkept(change);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { channelConfig, httpUrl, normalForm, phoneNumber, recipients } from "#channel-kit";
+import { channelConfig, httpUrl, normalForm, phoneNumber, recipients, typingSetting } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createFileFetcher } from "./files.ts";
 import { listen } from "./receive.ts";
@@ -38,6 +38,7 @@ const parseRecipient = recipients(
 const config = channelConfig(
   {
     url: httpUrl("Address of `signal-cli daemon --http`. It asks for no password: keep it on this machine.", "http://127.0.0.1:8080"),
+    typing: typingSetting(),
     account: z
       .string()
       .refine((text) => parsePerson(text).ok, `must be ${PERSON.map(({ like }) => like).join(", or ")}`)

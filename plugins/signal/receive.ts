@@ -73,7 +73,7 @@ function readWritten(said: DataMessage, { id, author, edits, envelope, allowFrom
     ...place,
     mentioned: mentions?.some(isSelf) || isSelf({ number: quote?.authorNumber, uuid: quote?.authorUuid }),
     text: withNames(said, isSelf),
-    quoted: readQuoted(quote),
+    quoted: readQuoted(quote, place.to),
     files: readFiles(attachments, place.to),
   });
 }

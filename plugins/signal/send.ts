@@ -1,6 +1,7 @@
 import { ChannelError, classifyResponse, createRest, PLAIN, renderStyled, sameRule, sentResult, vendorChannel } from "#channel-kit";
-import type { ErrorRules } from "#channel-kit";
-import type { Channel, PluginContext, SendResult } from "#plugin";
+import type { ErrorRules, Failure } from "#channel-kit";
+import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import { toDataUri } from "./send-file.ts";
 
 /** Where the daemon is, which of its accounts speaks, and what else is needed to hear. */
 export interface Daemon extends Pick<PluginContext<unknown>, "fetch" | "log"> {
@@ -21,6 +22,8 @@ interface RpcAnswer {
   error?: { code?: number; data?: { response?: SendResponse } | null };
 }
 
+/** The daemon's manual: the sign is shown for 15 seconds. */
+const TYPING_MS = 10_000;
 const STYLES = { heading: "BOLD", strong: "BOLD", emphasis: "ITALIC", delete: "STRIKETHROUGH", code: "MONOSPACE" } as const;
 export const NO_ACCOUNT = { status: "failed", reason: "the daemon does not have the account of channels.signal.account" } as const;
 /** Its statuses, what it says of the recipient, and its codes. -5 and -6 are not in its manual. */
@@ -50,7 +53,7 @@ export function render(markdown: string): { text: string; styles: string[] } {
   return { text, styles: ranges.map(({ start, length, style }) => `${start}:${length}:${style}`) };
 }
 
-function sortError(code: number, results: NonNullable<SendResponse["results"]>): SendResult {
+function sortError(code: number, results: NonNullable<SendResponse["results"]>): Failure {
   const told = [SAME[code], ...results.map(({ type }) => type)];
   const kind = KINDS.find((name) => told.includes(name)) ?? String(code);
   const seconds = Math.max(0, ...results.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds));
@@ -78,21 +81,31 @@ export function toTarget(to: string): { recipient?: string[]; groupId?: string }
 /** Sends by the daemon. */
 export function createChannel({ url, account, fetch }: Daemon): Channel {
   const call = createRpc({ url, account, fetch });
+  const post = async (
+    { to, replyTo, idempotencyKey }: Pick<OutgoingMessage, "to" | "replyTo" | "idempotencyKey">,
+    content: object,
+    signal: AbortSignal,
+  ): Promise<SendResult> => {
+    // An id that `receive` gave: the time of the message and who wrote it.
+    const [, quoteTimestamp, quoteAuthor] = /^(\d+):(.+)$/.exec(replyTo ?? "") ?? [];
+    const quote = quoteAuthor === undefined ? {} : { quoteTimestamp: Number(quoteTimestamp), quoteAuthor };
+    const { result, error } = await call(idempotencyKey, "send", { ...toTarget(to), ...content, ...quote }, signal);
+    return result ? sentResult(result.timestamp?.toString()) : sortError(error?.code ?? 0, error?.data?.response?.results ?? []);
+  };
   return vendorChannel({
     vendor: VENDOR,
-    async post({ to, text, replyTo, idempotencyKey }, _, signal) {
-      const { text: message, styles } = render(text);
-      // An id that `receive` gave: the time of the message and who wrote it.
-      const [, quoteTimestamp, quoteAuthor] = /^(\d+):(.+)$/.exec(replyTo ?? "") ?? [];
-      const given = {
-        ...toTarget(to),
-        message,
-        ...(styles.length > 0 && { textStyle: styles }),
-        ...(quoteAuthor !== undefined && { quoteTimestamp: Number(quoteTimestamp), quoteAuthor }),
-      };
-      const { result, error } = await call(idempotencyKey, "send", given, signal);
-      return result ? sentResult(result.timestamp?.toString()) : sortError(error?.code ?? 0, error?.data?.response?.results ?? []);
+    post(message, _, signal) {
+      const { text, styles } = render(message.text);
+      return post(message, { message: text, ...(styles.length > 0 && { textStyle: styles }) }, signal);
     },
+    typing: {
+      everyMs: TYPING_MS,
+      async show({ to }, _, signal) {
+        const { error } = await call("typing", "sendTyping", toTarget(to), signal);
+        if (error) throw new ChannelError(sortError(error.code ?? 0, error.data?.response?.results ?? []));
+      },
+    },
+    postFile: (file, _, signal) => post(file, { attachments: [toDataUri(file)] }, signal),
     async check(signal) {
       const response = await fetch(`${url}/api/v1/check`, { signal });
       await response.body?.cancel();

@@ -1,14 +1,11 @@
 import type { ConversationsRepliesResponse } from "@slack/web-api";
-import { ChannelError, checkFileUrl, createFetchFile, openDownload, type HeardFile } from "#channel-kit";
+import { ChannelError, checkFileUrl, createFetchFile, openDownload, toAttachments, toEarlierMessage, type HeardFile } from "#channel-kit";
 import type { Channel, EarlierMessage, ThreadMessage } from "#plugin";
-import { createClient, messageId, VENDOR, type SlackContext } from "./send.ts";
+import { createClient, messageId, readMessageKey, readPages, VENDOR, type SlackContext } from "./send.ts";
 
 /** The only host of files, besides the API of the config: the bot's token goes there. */
 const FILE_HOSTS = ["files.slack.com"];
 const NO_SCOPE = "slack sent its sign-in page and no file: give the app the scope files:read and install it again";
-/** Messages of a thread that are asked for at a time, and how often. */
-const PAGE = 200;
-const MAX_PAGES = 5;
 /** How a file is known whose address has to be asked for. */
 const BY_ID = /^id:(F\w{2,40})$/;
 
@@ -30,6 +27,7 @@ export interface SlackShare {
   author_name?: string;
   author_id?: string;
   text?: string;
+  files?: readonly SlackFile[];
 }
 
 /** The files of a message. Of one in a shared channel only the id is there. */
@@ -46,7 +44,7 @@ export const readFiles = (files: readonly SlackFile[] = []): HeardFile[] =>
 /** The message that was shared with a message. */
 export function readQuoted(shares: readonly SlackShare[] = []): EarlierMessage | undefined {
   const share = shares.find(({ is_msg_unfurl: unfurled, is_share: shared }) => unfurled === true || shared === true);
-  return share?.text === undefined ? undefined : { author: share.author_name ?? share.author_id, text: share.text };
+  return share && toEarlierMessage(share.author_name ?? share.author_id, share.text, readFiles(share.files));
 }
 
 /** Opens files, and lists the messages of threads. */
@@ -73,17 +71,14 @@ export function createContentReader(context: SlackContext): Required<Pick<Channe
       const api = (await connect(signal)).conversations;
       const messages: NonNullable<ConversationsRepliesResponse["messages"]> = [];
       // Oldest first: the newest are on the last page.
-      for (let page = 0, cursor = ""; page < MAX_PAGES; page++) {
-        const answer = await api.replies({ channel: to, ts: thread, latest, limit: PAGE, ...(cursor !== "" && { cursor }) });
-        messages.push(...(answer.messages ?? []));
-        cursor = answer.response_metadata?.next_cursor ?? "";
-        if (cursor === "") break;
-      }
-      return messages
-        .slice(-limit - 1)
-        .flatMap(({ ts, user, text = "", bot_id: bot }): ThreadMessage[] =>
-          ts === undefined || ts === latest ? [] : [{ id: messageId(to, ts), at: Number(ts) * 1000, author: user ?? bot, text }],
-        );
+      const about = { channel: to, ts: thread, latest, include_all_metadata: true };
+      for await (const page of readPages((part) => api.replies({ ...about, ...part }))) messages.push(...page.messages);
+      return messages.slice(-limit - 1).flatMap((message): ThreadMessage[] => {
+        const { ts, user, text = "", bot_id: bot, files } = message;
+        if (ts === undefined || ts === latest) return [];
+        const about = { id: messageId(to, ts), at: Number(ts) * 1000, idempotencyKey: readMessageKey(message) };
+        return [{ ...about, author: user ?? bot, text, attachments: toAttachments(readFiles(files)) }];
+      });
     },
   };
 }

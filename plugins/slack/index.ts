@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { channelConfig, recipients, secret } from "#channel-kit";
+import { channelConfig, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createContentReader } from "./files.ts";
 import { toMarkdown } from "./format.ts";
@@ -34,6 +34,8 @@ export default definePlugin({
       botToken: secret("The bot's token (xoxb-…), from OAuth & Permissions."),
       appToken: secret("The app-level token (xapp-…) with connections:write: messages come by Socket Mode.").optional(),
       signingSecret: secret("The app's signing secret: messages come to /channels/slack/events. Not used beside `appToken`.").optional(),
+      streaming: streamingSetting(),
+      typing: typingSetting(" In threads alone: Slack shows it nowhere else."),
       apiUrl: z.url().default("https://slack.com/api/").describe("The address of the Web API."),
     },
     { person: { like: "a member's ID, as U0123ABC", pattern: /^[UW][A-Z0-9]{2,30}$/ }, parseRecipient },

@@ -11,6 +11,7 @@ import {
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { readFiles, readQuoted, type SlackFile, type SlackShare } from "./files.ts";
+import { createLanguages, type Languages } from "./language.ts";
 import { advice, clientOptions, createClient, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
 
 /** How far a request's time may be from ours: an older one may be a replay. */
@@ -39,6 +40,8 @@ interface SlackEvent {
   files?: SlackFile[];
   /** Messages that were shared with it. */
   attachments?: SlackShare[];
+  /** The message as it was before it was deleted. */
+  previous_message?: { user?: string };
   /** The message as it is after a change. */
   message?: SlackEvent & { edited?: { ts?: string } };
 }
@@ -122,7 +125,8 @@ function readEdit({ event, ...payload }: SlackPayload): ReceivedMessage | undefi
 
 const isMessage = (event: SlackEvent | undefined): event is SlackEvent => event?.type === "message" || event?.type === "app_mention";
 
-const isOwn = ({ user, message }: SlackEvent, self: string | undefined): boolean => self !== undefined && (user ?? message?.user) === self;
+const isOwn = ({ user, message, previous_message: deleted }: SlackEvent, self: string | undefined): boolean =>
+  self !== undefined && (user ?? message?.user ?? deleted?.user) === self;
 
 /** Whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one of those as well. */
 const isMention = ({ type, text }: SlackEvent, self: string | undefined): boolean =>
@@ -162,13 +166,13 @@ function createShow(context: SlackContext): Show {
 }
 
 /** Passes the presses of buttons on and gives what is to be shown; undefined for a payload of another kind. */
-async function takePress(payload: SlackPayload, host: ChannelHost): Promise<Parameters<Show> | undefined> {
+async function takePress(payload: SlackPayload, host: ChannelHost, languages: Languages): Promise<Parameters<Show> | undefined> {
   const { type, user, channel, container, actions = [] } = payload;
   const [action] = actions;
   const decision = type === "block_actions" ? parseDecision(action?.value ?? "") : undefined;
   if (!decision || user?.id === undefined) return undefined;
   const id = [container?.message_ts, action?.action_ts, user.id].join(" ");
-  const { text } = await host.decide({ id, from: user.id, ...decision });
+  const { text } = await host.decide({ id, from: user.id, language: await languages.find(user.id), ...decision });
   return [channel?.id ?? "", user.id, text];
 }
 
@@ -184,12 +188,13 @@ export function createEvents(secret: string, context: SlackContext): Required<Pi
   const isSigned = (raw: Uint8Array, headers: Headers): boolean => signed(raw, headers, secret, context.clock.now());
   const hook = { path: "/events", signed: isSigned };
   const show = createShow(context);
+  const languages = createLanguages(context);
   return {
     async request(request, host) {
       if (new URL(request.url).pathname.endsWith("/interactions")) {
         const press = await parseWebhook<SlackPayload>(request, { signed: isSigned, field: "payload" });
         if (!press.ok) return press.response;
-        const shown = await takePress(press.body, host);
+        const shown = await takePress(press.body, host, languages);
         // The vendor waits three seconds for its answer.
         if (shown) void show(...shown).catch(() => undefined);
         return new Response("");
@@ -198,7 +203,7 @@ export function createEvents(secret: string, context: SlackContext): Required<Pi
         const posted = await parseWebhook<SlashCommand>(request, { signed: isSigned, form: true });
         if (!posted.ok) return posted.response;
         const command = readCommand(posted.body);
-        if (command) await host.receive(command);
+        if (command) await host.receive(await languages.add(command));
         return new Response("");
       }
       const read = await parseWebhook<SlackPayload>(request, hook);
@@ -206,7 +211,7 @@ export function createEvents(secret: string, context: SlackContext): Required<Pi
       if (read.body.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
       const message = readEvent(read.body);
       // Where this fails the vendor gets a 500 and sends the event again.
-      if (message) await host.receive(message);
+      if (message) await host.receive(await languages.add(message));
       return new Response("");
     },
   };
@@ -228,12 +233,13 @@ export function createSocket(
   { helloMs = HELLO_MS, stableMs }: { helloMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
   const show = createShow(context);
+  const languages = createLanguages(context);
   const take = async ({ body, ack }: Envelope, host: ChannelHost): Promise<void> => {
     const message = readEvent(body) ?? readCommand(body);
     let shown: Parameters<Show> | undefined;
     try {
-      shown = await takePress(body, host);
-      if (message) await host.receive(message);
+      shown = await takePress(body, host, languages);
+      if (message) await host.receive(await languages.add(message));
     } catch {
       return host.report({ ok: false, message: "a message could not be written down; slack sends it again" });
     }

@@ -10,8 +10,19 @@ import {
   vendorChannel,
 } from "#channel-kit";
 import type { ErrorRules } from "#channel-kit";
-import type { ApprovalQuestion, Channel, EndedQuestion, OutgoingMessage, PluginContext, SendResult, Verdict } from "#plugin";
+import type {
+  ApprovalQuestion,
+  Channel,
+  EndedQuestion,
+  OutgoingMessage,
+  PluginContext,
+  SendResult,
+  SentMessage,
+  TypingPlace,
+  Verdict,
+} from "#plugin";
 import { toMarkdown, toMrkdwn } from "./format.ts";
+import { sendFile } from "./send-file.ts";
 
 /** The longest `markdown_text`. */
 export const MAX_MARKDOWN = 12_000;
@@ -24,9 +35,16 @@ const NO_MARKDOWN = new Set(["no_text", "invalid_arguments", "markdown_text_conf
 /** What a post is known by afterwards: the vendor keeps metadata with each message. */
 const EVENT_TYPE = "rouse_reply";
 /** Leaves time to find out what became of a post within the time that the gateway gives a send. */
-const PATIENCE = { postMs: 15_000, looks: 3, pauseMs: 500 };
+const PATIENCE = { postMs: 15_000, looks: 3, pauseMs: 500, settleMs: 10_000 };
+/** Slack takes a status away with the next message, or after 2 minutes. */
+const TYPING_MS = 60_000;
+/** Slack takes 50 edits a minute of an app in a workspace. */
+const EDIT_MS = 3_000;
 /** By how much the clocks of the vendor and of this machine may differ. */
 const SKEW_MS = 60_000;
+/** How many messages are read at most, and how many at a time. */
+const MAX_PAGES = 5;
+const PAGE = 200;
 
 /** What the parts of the plugin share. */
 export type SlackContext = Pick<PluginContext<{ botToken: string; apiUrl: string }>, "config" | "fetch" | "clock">;
@@ -59,6 +77,24 @@ export const VENDOR: ErrorRules = {
     return limited ? { status: 429, afterMs: retryAfter * 1000 } : undefined;
   },
 };
+
+/** Reads messages page by page. `isLast`: the vendor has no more; without it they are too many to read all. */
+export async function* readPages<T>(
+  read: (page: { limit: number; cursor?: string }) => Promise<{ messages?: T[]; response_metadata?: { next_cursor?: string } }>,
+) {
+  for (let page = 0, cursor: string | undefined; page < MAX_PAGES; page++) {
+    const answer = await read({ limit: PAGE, ...(cursor && { cursor }) });
+    cursor = answer.response_metadata?.next_cursor;
+    yield { messages: answer.messages ?? [], isLast: !cursor };
+    if (!cursor) return;
+  }
+}
+
+/** Reads the key that a message was posted with; undefined if the gateway did not post it. */
+export function readMessageKey({ metadata }: Pick<WebApi.ChatPostMessageArguments, "metadata">): string | undefined {
+  const key = metadata?.event_type === EVENT_TYPE ? metadata.event_payload?.["key"] : undefined;
+  return typeof key === "string" ? key : undefined;
+}
 
 const nothing = (): void => undefined;
 const kept = { debug: nothing, info: nothing, warn: nothing, error: nothing, setLevel: nothing, setName: nothing };
@@ -126,10 +162,63 @@ async function postText(text: string, post: (content: object) => Promise<SendRes
 
 /** Replaces a question's blocks by its text. */
 async function endQuestion(client: WebApi.WebClient, { messageIds: [id = ""], text }: EndedQuestion): Promise<void> {
-  const [channel = "", ts = ""] = id.split(":");
   const mrkdwn = toMrkdwn(text);
-  await client.apiCall("chat.update", { channel, ts, text: mrkdwn, blocks: [textBlock(mrkdwn.slice(0, MAX_BLOCK))] });
+  await client.apiCall("chat.update", { ...fromMessageId(id), text: mrkdwn, blocks: [textBlock(mrkdwn.slice(0, MAX_BLOCK))] });
 }
+
+/** Shows a status of the app. There is none outside threads. */
+function createTyping(connect: ReturnType<typeof createClient>) {
+  const set =
+    (status: string) =>
+    async ({ thread }: TypingPlace, channel: string, signal: AbortSignal): Promise<unknown> =>
+      thread === undefined
+        ? undefined
+        : (await connect(signal)).assistant.threads.setStatus({ channel_id: channel, thread_ts: thread, status });
+  // A status that comes to Slack behind the answer would stay for 2 minutes.
+  return { everyMs: TYPING_MS, show: set("is thinking…"), hide: set("") };
+}
+
+/** What a message is known by in the API. */
+function fromMessageId(id: string): { channel: string; ts: string } {
+  const [channel = "", ts = ""] = id.split(":");
+  return { channel, ts };
+}
+
+function createEdits(connect: ReturnType<typeof createClient>) {
+  return {
+    everyMs: EDIT_MS,
+    async edit({ messageId: id, text }: SentMessage & { text: string }, _: string, signal: AbortSignal): Promise<unknown> {
+      const client = await connect(signal);
+      return postText(text, async (content) => {
+        await client.apiCall("chat.update", { ...fromMessageId(id), ...content });
+        return sentResult(id);
+      });
+    },
+    remove: async ({ messageId }: SentMessage, _: string, signal: AbortSignal): Promise<unknown> =>
+      (await connect(signal)).chat.delete(fromMessageId(messageId)).catch((error: SdkError) => {
+        if (error.data?.error !== "message_not_found") throw error;
+      }),
+  };
+}
+
+type Piece = Pick<OutgoingMessage, "thread" | "idempotencyKey">;
+
+/** Finds a message of an earlier try where the vendor can tell, and the app may read there: known by its metadata. */
+const createFind =
+  (connect: ReturnType<typeof createClient>) =>
+  async ({ thread, idempotencyKey }: Piece, channel: string, since: number, signal: AbortSignal) => {
+    const about = { channel, oldest: String((since - SKEW_MS) / 1000), include_all_metadata: true };
+    const api = (await connect(signal)).conversations;
+    const read = readPages<Pick<WebApi.ChatPostMessageArguments, "metadata"> & { ts?: string }>((page) =>
+      thread === undefined ? api.history({ ...about, ...page }) : api.replies({ ...about, ...page, ts: thread }),
+    );
+    for await (const { messages, isLast } of read) {
+      const ts = messages.find((message) => readMessageKey(message) === idempotencyKey)?.ts;
+      if (ts !== undefined) return sentResult(messageId(channel, ts));
+      if (isLast) return undefined;
+    }
+    throw new ChannelError({ status: "failed", reason: "too many messages were written on slack since an earlier try" });
+  };
 
 /** Sends by the Web API. `hasButtons`: presses reach the gateway. `load` loads the vendor's client; a test may bring another. */
 export function createChannel(context: SlackContext, load?: Load, hasButtons = false): Channel {
@@ -138,7 +227,6 @@ export function createChannel(context: SlackContext, load?: Load, hasButtons = f
     const { channel } = await (await connect(signal)).conversations.open({ users });
     return channel?.id ?? "";
   });
-  type Piece = Pick<OutgoingMessage, "thread" | "idempotencyKey">;
   const call = async ({ thread, idempotencyKey }: Piece, channel: string, signal: AbortSignal, content: object) => {
     const metadata = { event_type: EVENT_TYPE, event_payload: { key: idempotencyKey } };
     // Previews would have the vendor fetch an address that the model chose.
@@ -151,15 +239,7 @@ export function createChannel(context: SlackContext, load?: Load, hasButtons = f
     ...PATIENCE,
     again: true,
     now: () => context.clock.now(),
-    /** Where the vendor can tell, and the app may read there: known by its metadata. */
-    async find({ thread, idempotencyKey }: Piece, channel: string, since: number, signal: AbortSignal) {
-      const page = { channel, oldest: String((since - SKEW_MS) / 1000), limit: 100, include_all_metadata: true };
-      const api = (await connect(signal)).conversations;
-      const { messages = [] } = await (thread === undefined ? api.history(page) : api.replies({ ...page, ts: thread }));
-      const posted = messages as { ts?: string; metadata?: { event_payload?: Record<string, unknown> } }[];
-      const ts = posted.find(({ metadata }) => metadata?.event_payload?.["key"] === idempotencyKey)?.ts;
-      return ts === undefined ? undefined : sentResult(messageId(channel, ts));
-    },
+    find: createFind(connect),
   };
   const post = sendOrReconcile<string>(VENDOR, {
     ...reconciled,
@@ -174,6 +254,8 @@ export function createChannel(context: SlackContext, load?: Load, hasButtons = f
     vendor: VENDOR,
     find: ({ to }, signal) => conversation(to, signal),
     post,
+    repost: (message, channel, since, signal) => post(message, channel, signal, since),
+    postFile: (file, channel, signal) => sendFile(VENDOR, connect, context, { file, channel, signal }),
     ...(hasButtons && {
       postQuestion: (question: ApprovalQuestion, channel: string, signal: AbortSignal) =>
         toMrkdwn(question.text).length > MAX_BLOCK
@@ -181,6 +263,8 @@ export function createChannel(context: SlackContext, load?: Load, hasButtons = f
           : ask(question, channel, signal),
       change: async (ended: EndedQuestion, _: string, signal: AbortSignal) => endQuestion(await connect(signal), ended),
     }),
+    typing: createTyping(connect),
+    streaming: createEdits(connect),
     check: async (signal) => (await connect(signal)).auth.test(),
   });
 }

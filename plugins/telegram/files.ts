@@ -1,5 +1,5 @@
 import type { Message } from "grammy/types";
-import { ChannelError, createFetchFile, openDownload, type HeardFile } from "#channel-kit";
+import { ChannelError, createFetchFile, openDownload, toEarlierMessage, type HeardFile } from "#channel-kit";
 import type { Channel, EarlierMessage, PluginContext } from "#plugin";
 import { VENDOR, type createClient } from "./send.ts";
 
@@ -20,8 +20,10 @@ export function createFileFetcher(
   });
 }
 
+const MEDIA = ["photo", "voice", "audio", "document", "animation", "video", "video_note"] as const;
+
 /** The files of a message. Of a photo there are several sizes: the last is the largest. */
-export function readFiles(message: Message): HeardFile[] {
+export function readFiles(message: Pick<Message, (typeof MEDIA)[number]>): HeardFile[] {
   const { photo, voice, audio, document, animation, video, video_note } = message;
   const largest = photo?.at(-1);
   if (largest) return [{ kind: "image", mime: "image/jpeg", bytes: largest.file_size, ref: largest.file_id }];
@@ -34,11 +36,12 @@ export function readFiles(message: Message): HeardFile[] {
   return [{ kind, name, mime: mime ?? (voice ? "audio/ogg" : undefined), bytes, ref }];
 }
 
-/** The message that a message answers, or the part of it that was quoted. The root of a topic is none. */
+/** The message that a message answers, or the part of it that was quoted, with its files. The root of a topic has neither. */
 export function readQuoted({ quote, reply_to_message: answered, external_reply: other }: Message): EarlierMessage | undefined {
   const text = quote?.text ?? answered?.text ?? answered?.caption;
-  if (text === undefined || text.trim() === "") return undefined;
   const user = answered?.from ?? (other?.origin.type === "user" ? other.origin.sender_user : undefined);
   const name = user && [user.first_name, user.last_name].filter(Boolean).join(" ");
-  return { author: name || answered?.sender_chat?.title, text };
+  // A quote from another chat brings its files along, in the same members.
+  const files = answered ? readFiles(answered) : other ? readFiles(other) : [];
+  return toEarlierMessage(name || answered?.sender_chat?.title, text, files);
 }

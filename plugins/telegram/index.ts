@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { channelConfig, htmlText, httpUrl, recipients, secret } from "#channel-kit";
+import { channelConfig, htmlText, httpUrl, recipients, secret, streamingSetting, typingSetting } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { createFileFetcher } from "./files.ts";
 import { toHtml } from "./format.ts";
-import { createWebhook, poll, takesPresses } from "./receive.ts";
+import { createWebhook, poll, registerForWebhook, takesPresses } from "./receive.ts";
 import { createChannel, createClient } from "./send.ts";
+import { createFilePost } from "./send-file.ts";
 
 /** Longest text, in UTF-16 units after the entities are parsed. */
 const LIMIT = 4096;
@@ -23,6 +24,8 @@ const config = channelConfig(
       .enum(["polling", "webhook"])
       .default("polling")
       .describe("How messages arrive: `polling` asks Telegram and needs no public address, `webhook` waits at `/channels/telegram`."),
+    typing: typingSetting(),
+    streaming: streamingSetting(),
     webhookSecret: z
       .string()
       .regex(/^[\w-]{1,256}$/, "must be 1 to 256 letters, digits, `_` and `-`")
@@ -50,14 +53,22 @@ export default definePlugin({
     const { mode, webhookSecret = "" } = context.config;
     const client = createClient(context);
     return {
-      ...createChannel(client, context.log, mode === "polling" ? undefined : async (signal) => takesPresses(await client(signal))),
+      ...createChannel(
+        client,
+        context.log,
+        mode === "polling" ? undefined : async (signal) => takesPresses(await client(signal)),
+        createFilePost(context),
+      ),
       fetchFile: createFileFetcher(client, context),
       limit: LIMIT,
       lengthOf: (text) => htmlText(toHtml(text)).length,
       parseRecipient,
       ...(mode === "polling"
         ? { listen: (signal, host) => poll(client, signal, host) }
-        : { request: createWebhook(client, webhookSecret) }),
+        : {
+            listen: (signal, host) => registerForWebhook(client, signal, host),
+            request: createWebhook(client, webhookSecret),
+          }),
     };
   },
 });

@@ -1,6 +1,7 @@
 import type { Api } from "grammy";
 import type { CallbackQuery, LanguageCode, Message, Update, UserFromGetMe } from "grammy/types";
 import {
+  backOff,
   classifyError,
   commandLanguages,
   nativeCommands,
@@ -9,6 +10,7 @@ import {
   parseWebhook,
   reconnectLoop,
   sameSecret,
+  sleep,
   textResponse,
   toIncomingMessage,
   watch,
@@ -31,15 +33,17 @@ const KINDS = ["sticker", "location", "contact", "poll"];
 /** Posts of a channel, and those of administrators who stay anonymous. */
 const NO_PERSON = "the message was written in the name of a group or channel, not of a person";
 
-/** Whether a message of a group names the bot, or answers it. */
-function isForBot(message: Message, text: string, me: UserFromGetMe): boolean {
-  if (message.reply_to_message?.from?.id === me.id) return true;
-  return (message.entities ?? message.caption_entities ?? []).some((entity) => {
-    if (entity.type === "text_mention") return entity.user.id === me.id;
+/** Whether a message of a group names the bot or answers it (`bot`), or is a command for another bot (`other`). */
+function findAddressee(message: Message, text: string, me: UserFromGetMe): "bot" | "other" | undefined {
+  if (message.reply_to_message?.from?.id === me.id) return "bot";
+  const name = `@${me.username.toLowerCase()}`;
+  const found = (message.entities ?? message.caption_entities ?? []).map((entity) => {
+    if (entity.type === "text_mention") return entity.user.id === me.id && "bot";
     const part = text.slice(entity.offset, entity.offset + entity.length).toLowerCase();
-    const name = `@${me.username.toLowerCase()}`;
-    return entity.type === "mention" ? part === name : entity.type === "bot_command" && part.endsWith(name);
+    if (entity.type === "mention") return part === name && "bot";
+    return entity.type === "bot_command" && part.includes("@") && (part.endsWith(name) ? "bot" : "other");
   });
+  return found.includes("bot") ? "bot" : found.includes("other") ? "other" : undefined;
 }
 
 /** An update as a message for the agent, or why it is not for it; undefined if it is no message at all. */
@@ -60,6 +64,7 @@ function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
   const written = message.text ?? message.caption ?? "";
   const kind = KINDS.find((key) => key in message);
   const direct = chat.type === "private";
+  const addressee = findAddressee(message, written, me);
   return toIncomingMessage({
     id,
     from: String(from.id),
@@ -69,7 +74,9 @@ function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
     thread: message.is_topic_message ? message.message_thread_id?.toString() : undefined,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.title } }),
-    mentioned: isForBot(message, written, me),
+    mentioned: addressee === "bot",
+    // Each message of a forum is in a topic; one of General does not say so. Elsewhere a thread's id is that of a chain of answers.
+    inThread: chat.is_forum === true && addressee === undefined,
     quoted: readQuoted(message),
     files: readFiles(message),
     text: kind === undefined ? written : `[${kind.replace("_", " ")}] ${written}`,
@@ -85,7 +92,7 @@ export async function takesPresses(api: Api): Promise<boolean> {
 /** Passes a press on, and shows the answer to the person. An answer that comes too late for Telegram is not shown. */
 async function takePress({ id, from, data = "" }: CallbackQuery, api: Api, host: ChannelHost): Promise<void> {
   const decision = parseDecision(data);
-  const { text } = decision ? await host.decide({ id, from: String(from.id), ...decision }) : { text: "" };
+  const { text } = decision ? await host.decide({ id, from: String(from.id), language: from.language_code, ...decision }) : { text: "" };
   await api.answerCallbackQuery(id, { text: text.slice(0, MAX_NOTICE) }).catch(() => undefined);
 }
 
@@ -96,18 +103,29 @@ async function take(update: Update, me: UserFromGetMe, api: Api, host: ChannelHo
   if (message) await host.receive(message);
 }
 
-/** Shows the commands in Telegram's apps, in all languages that there are. What fails is tried again at the next start. */
-export async function registerCommands(api: Api): Promise<void> {
+/** Shows the commands in Telegram's apps, in all languages that there are. Tries again until Telegram has them, or refuses them. */
+async function registerCommands(client: Client, signal: AbortSignal): Promise<void> {
   const list = (language?: string) => nativeCommands(language).map(({ name: command, description }) => ({ command, description }));
-  await api.setMyCommands(list());
-  for (const language of commandLanguages.filter((one) => one !== "en"))
-    await api.setMyCommands(list(language), { language_code: language as LanguageCode });
+  for (let failures = 1; !signal.aborted; failures++) {
+    try {
+      const api = await client(signal);
+      await api.setMyCommands(list());
+      for (const language of commandLanguages.filter((one) => one !== "en"))
+        await api.setMyCommands(list(language), { language_code: language as LanguageCode });
+      return;
+    } catch (error) {
+      const failure = classifyError(VENDOR, error);
+      if (failure.status === "failed") return;
+      const asked = failure.status === "retry" ? (failure.afterMs ?? 0) : 0;
+      await sleep(Math.max(backOff(failures), asked), signal);
+    }
+  }
 }
 
 /** Long polling. Telegram forgets updates once a later offset is asked for, which is after they were received. */
 export async function poll(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
   const self = once(async () => (await client(signal)).getMe());
-  const register = once(async () => registerCommands(await client(signal)).catch(() => undefined));
+  const register = once(() => registerCommands(client, signal));
   let connected = false;
   const connect = async (watched: ChannelHost): Promise<number> => {
     const me = await self();
@@ -135,10 +153,17 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
   await reconnectLoop(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
 }
 
+/** Registers the commands in place of `poll`. Messages come by requests, of which there may be none for long. */
+export async function registerForWebhook(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
+  const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  host.report({ ok: true, message: "waits for requests" });
+  await registerCommands(client, signal);
+  if (!signal.aborted) await ended;
+}
+
 /** Answers Telegram's webhook. A status that is no success makes Telegram send the update again. */
 export function createWebhook(client: Client, secret: string): NonNullable<Channel["request"]> {
   const self = once(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
-  const register = once(async () => registerCommands(await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).catch(() => undefined));
   const admits = (headers: Headers): boolean => sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
   return async (request, host) => {
     const read = await parseWebhook<Update>(request, { admits });
@@ -150,7 +175,6 @@ export function createWebhook(client: Client, secret: string): NonNullable<Chann
       host.report({ ok: false, message: `not receiving: ${classifyError(VENDOR, error).reason}` });
       return textResponse(503, "try again");
     }
-    void register();
     host.report({ ok: true, message: "receiving by webhook" });
     return textResponse(200, "ok");
   };

@@ -1,10 +1,15 @@
 import type { Api } from "grammy";
 import { htmlText, loadPackage, renderVerdict, sentResult, vendorChannel } from "#channel-kit";
-import type { ErrorRules } from "#channel-kit";
-import type { Channel, EndedQuestion, OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import type { ErrorRules, VendorChannel } from "#channel-kit";
+import type { Channel, EndedQuestion, OutgoingFile, OutgoingMessage, PluginContext, SendResult } from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
+import type { createFilePost } from "./send-file.ts";
 
 const DEFAULT_WAIT_MS = 5_000;
+/** Telegram shows that a bot is typing for 5 seconds. */
+const TYPING_MS = 4_000;
+/** A group takes 20 messages and edits a minute. */
+const EDIT_MS = 3_000;
 const NO_TOKEN = (status: number) => ({ status: "failed", reason: `telegram does not know the bot token (${status})` }) as const;
 /** What Telegram says of a refusal, as far as it names neither text nor person. */
 const KNOWN = new RegExp(
@@ -89,19 +94,46 @@ async function editMessage(api: Api["raw"], { to, messageIds, text }: EndedQuest
   }
 }
 
+/** The general topic is 1 and may not be named. */
+const inTopic = (topic: string | undefined): { message_thread_id?: number } =>
+  Number(topic ?? 0) > 1 ? { message_thread_id: Number(topic) } : {};
+
+/** What people see while the agent works. */
+function createLive(client: ReturnType<typeof createClient>): Pick<VendorChannel<unknown>, "streaming" | "typing"> {
+  return {
+    streaming: {
+      everyMs: EDIT_MS,
+      edit: async ({ messageId, ...message }, _, signal) =>
+        editMessage((await client(signal)).raw, { ...message, messageIds: [messageId] }),
+      async remove({ to, messageId }, _, signal) {
+        const { raw } = await client(signal);
+        await raw.deleteMessage({ chat_id: to.split(":")[0] ?? to, message_id: Number(messageId) }).catch((error: unknown) => {
+          if (!/message to delete not found/i.test(getRefusal(error)?.description ?? "")) throw error;
+        });
+      },
+    },
+    typing: {
+      everyMs: TYPING_MS,
+      async show({ to, thread }, _, signal) {
+        const [chat = "", topic] = to.split(":");
+        return (await client(signal)).raw.sendChatAction({ chat_id: chat, action: "typing", ...inTopic(thread ?? topic) });
+      },
+    },
+  };
+}
+
 /** Sends by the Bot API. `hasButtons`: whether presses reach the gateway. */
 export function createChannel(
   client: ReturnType<typeof createClient>,
   log: Pick<PluginContext<unknown>["log"], "warn">,
   hasButtons: (signal: AbortSignal) => Promise<boolean> = async () => true,
+  postFile?: ReturnType<typeof createFilePost>,
 ): Channel {
   const post = async ({ to, thread, replyTo, text }: Piece, signal: AbortSignal, more: object = {}): Promise<SendResult> => {
     const [chat = "", topic] = to.split(":");
-    const topicId = Number(thread ?? topic ?? 0);
     const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
     const options = {
-      // The general topic is 1 and may not be named.
-      ...(topicId > 1 && { message_thread_id: topicId }),
+      ...inTopic(thread ?? topic),
       // A preview would make Telegram fetch what a text names.
       link_preview_options: { is_disabled: true },
       ...(Number.isSafeInteger(reply) && { reply_parameters: { message_id: reply, allow_sending_without_reply: true } }),
@@ -129,11 +161,13 @@ export function createChannel(
     vendor: VENDOR,
     check: async (signal) => (await client(signal)).getMe(),
     post: (message, _, signal) => post(message, signal),
+    ...(postFile && { postFile: (file: OutgoingFile, _: unknown, signal: AbortSignal) => postFile(file, signal) }),
     async postQuestion({ code, verdicts, instruction, ...question }, _, signal) {
       if (!(await hasButtons(signal))) return post({ ...question, text: `${question.text}\n\n${instruction}` }, signal);
       const row = verdicts.map(({ verdict, label }) => ({ text: label, callback_data: renderVerdict(verdict, code) }));
       return post(question, signal, { reply_markup: { inline_keyboard: [row] } });
     },
     change: async (ended, _, signal) => editMessage((await client(signal)).raw, ended),
+    ...createLive(client),
   });
 }

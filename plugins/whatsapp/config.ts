@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { channelConfig, httpUrl, phoneNumber, recipients, secret } from "#channel-kit";
+import { channelConfig, httpUrl, phoneNumber, recipients, secret, typingSetting } from "#channel-kit";
 
 /** A phone number as `+` and digits, also from one that Meta writes without the `+`; undefined where it is none. */
 export function parseNumber(text: string): string | undefined {
@@ -23,6 +23,7 @@ export const config = channelConfig(
     accessToken: secret("A system user's token with `whatsapp_business_messaging`."),
     appSecret: secret("The app's secret, with which Meta signs its webhooks. Without it nothing is received.").optional(),
     verifyToken: secret("Any text of your own: Meta repeats it when the webhook is set up.").optional(),
+    typing: typingSetting(" It marks the message as read, too."),
     template: z
       .strictObject({
         name: z

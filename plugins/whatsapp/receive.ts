@@ -4,6 +4,8 @@ import { readFiles } from "./files.ts";
 import { isUserId, parseNumber, type WhatsAppConfig } from "./config.ts";
 
 const MAX_BODY = 256 * 1024;
+/** The error of free text whose recipient last wrote more than 24 hours ago. */
+const LATE = 131047;
 
 interface Message {
   id?: unknown;
@@ -54,11 +56,13 @@ export async function answerRequest(
     }
     for (const { status, errors, biz_opaque_callback_data: idempotencyKey } of objectsIn(value.statuses)) {
       const codes = objectsIn(errors).map(({ code }) => Number(code));
-      const late = codes.includes(131047) ? " (more than 24 hours since the recipient last wrote)" : "";
+      const isLate = codes.includes(LATE);
+      const late = isLate ? " (more than 24 hours since the recipient last wrote)" : "";
       if (status !== "failed") continue;
       const reason = `WhatsApp reported error ${codes.join(", ") || "without a code"}${late}`;
       log.warn(`a message did not arrive: ${reason}`);
-      if (typeof idempotencyKey === "string") await host.notDelivered({ idempotencyKey, reason });
+      if (typeof idempotencyKey === "string")
+        await host.notDelivered({ idempotencyKey, reason, resend: isLate && config.template !== undefined });
     }
   }
   return textResponse(200, "");

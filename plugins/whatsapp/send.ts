@@ -1,6 +1,7 @@
-import { ChannelError, createRest, renderVerdict, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
+import { ChannelError, createRest, renderVerdict, sendAfter, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
 import type { Channel, PluginContext, SendResult } from "#plugin";
 import { toWhatsApp } from "./format.ts";
+import { toMedia, uploadMedia } from "./send-file.ts";
 import { isUserId, type WhatsAppConfig } from "./config.ts";
 
 /** The version of the Graph API that this plugin was written for. */
@@ -38,6 +39,8 @@ export const VENDOR: ErrorRules = {
   },
 };
 
+/** WhatsApp shows that the agent is typing for 25 seconds. */
+const TYPING_MS = 20_000;
 /** The longest text above buttons. */
 const MAX_BUTTON_TEXT = 1024;
 
@@ -58,6 +61,9 @@ const read: NonNullable<Rest["read"]> = (body, { status, headers }) => {
 /** Whether WhatsApp refused free text, since the recipient last wrote more than 24 hours ago. */
 const isLate = (error: unknown): boolean => error instanceof ChannelError && error.response?.code === "error 131047";
 
+const NO_TEMPLATE =
+  "WhatsApp refused free text, and the text does not fit into channels.whatsapp.template: the recipient has to write first";
+
 /** The longest parameter of a template. */
 const MAX_PARAMETER = 1024;
 
@@ -76,12 +82,9 @@ export function createCall({ config, fetch }: Pick<PluginContext<WhatsAppConfig>
   return createRest({ ...VENDOR, fetch, base: `${apiUrl}/${GRAPH_VERSION}`, headers, read });
 }
 
-/** Sends by the Cloud API. */
-export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
-  const { config } = context;
-  const { phoneNumberId } = config;
-  const call = createCall(context);
-  const post = async (
+/** Creates what posts content of any kind. */
+function createPost(call: ReturnType<typeof createCall>, phoneNumberId: string) {
+  return async (
     { to, replyTo, idempotencyKey }: { to: string; replyTo?: string; idempotencyKey: string },
     content: object,
     signal: AbortSignal,
@@ -100,22 +103,59 @@ export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
     if (ids.length > 0) return sentResult(...ids);
     return { status: "unknown", reason: "WhatsApp answered without the id of a message" };
   };
+}
+
+/** Sends by the Cloud API. */
+export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
+  const { config } = context;
+  const { phoneNumberId } = config;
+  const call = createCall(context);
+  const post = createPost(call, phoneNumberId);
   // A preview would make Meta fetch what a model names.
   const inText = (text: string): object => ({ type: "text", text: { preview_url: false, body: toWhatsApp(text) } });
+  /** Posts free text, or the template with the same text if WhatsApp refuses free text, or has refused it before. */
+  const postOrTemplate = async (
+    message: Parameters<typeof post>[0] & { refused?: true },
+    { free, text }: { free: object; text: string },
+    signal: AbortSignal,
+  ): Promise<SendResult> => {
+    const content = config.template && inTemplate(config.template, text);
+    if (message.refused) {
+      if (!content) throw new ChannelError({ status: "failed", reason: NO_TEMPLATE });
+      return post(message, content, signal);
+    }
+    return post(message, free, signal).catch((error: unknown) => {
+      if (!content || !isLate(error)) throw error;
+      return post(message, content, signal);
+    });
+  };
   return vendorChannel({
     vendor: VENDOR,
-    post: (message, _, signal) =>
-      post(message, inText(message.text), signal).catch((error: unknown) => {
-        const content = config.template && isLate(error) ? inTemplate(config.template, message.text) : undefined;
-        if (!content) throw error;
-        return post(message, content, signal);
-      }),
+    post: (message, _, signal) => postOrTemplate(message, { free: inText(message.text), text: message.text }, signal),
+    async postFile(file, _, signal) {
+      const media = toMedia(file);
+      if (!media) return { status: "unsupported", reason: "WhatsApp does not take files of this type or size" };
+      return sendAfter(
+        VENDOR,
+        () => uploadMedia(call, phoneNumberId, file, media, signal),
+        (content) => post(file, content, signal),
+      );
+    },
     async postQuestion(question, _, signal) {
       const { code, text, instruction, verdicts } = question;
       const body = toWhatsApp(text);
-      if (body.length > MAX_BUTTON_TEXT) return post(question, inText(`${text}\n\n${instruction}`), signal);
+      const whole = `${text}\n\n${instruction}`;
       const buttons = verdicts.map(({ verdict, label }) => ({ type: "reply", reply: { id: renderVerdict(verdict, code), title: label } }));
-      return post(question, { type: "interactive", interactive: { type: "button", body: { text: body }, action: { buttons } } }, signal);
+      const asked = { type: "interactive", interactive: { type: "button", body: { text: body }, action: { buttons } } };
+      return postOrTemplate(question, { free: body.length > MAX_BUTTON_TEXT ? inText(whole) : asked, text: whole }, signal);
+    },
+    typing: {
+      everyMs: TYPING_MS,
+      // The sign belongs to a message, which this marks as read.
+      async show({ replyTo }, _, signal) {
+        const about = { messaging_product: "whatsapp", status: "read", message_id: replyTo, typing_indicator: { type: "text" } };
+        return replyTo === undefined ? undefined : call(`${phoneNumberId}/messages`, signal, about);
+      },
     },
     // The number itself needs the same token.
     check: (signal) => call(`${phoneNumberId}?fields=id`, signal),

@@ -3,6 +3,7 @@ import { OUTCOMES } from "../core/outcomes.ts";
 import type { EventOutcome, Ms, RunRecord } from "../store/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
+import { countWaiting } from "./waiting.ts";
 import type { ActivityView, ParkedFor } from "./watch-views.ts";
 
 /** Events that are counted at most: the newest. */
@@ -56,23 +57,22 @@ async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
  * only the newest events were counted.
  */
 export async function showActivity(deps: AdminDeps, { since }: { since: Ms }): Promise<ActivityView> {
-  const { store, queue, clock } = deps;
+  const { store, clock } = deps;
   const now = clock.now();
-  const [hooks, counts, parked, turn, delivery] = await Promise.all([
+  const counting = store.counts();
+  const [hooks, counts, parked, waiting] = await Promise.all([
     countOutcomes(deps, Math.min(since, now - MINUTE_MS), now),
-    store.counts(),
+    counting,
     store.list("runs", { status: "parked", limit: MAX_PARKED }),
-    queue.waiting("turn"),
-    queue.waiting("delivery"),
+    countWaiting(deps, counting),
   ]);
-  const toWait = ({ count, oldestMs }: { count: number; oldestMs: number }) => ({ count, oldestSeconds: Math.round(oldestMs / 1000) });
   return {
     since: iso(since),
     hooks,
     latencies: deps.latencies(),
     waiting: {
-      runs: toWait(turn),
-      deliveries: toWait(delivery),
+      runs: waiting.turn,
+      deliveries: waiting.delivery,
       approvals: counts["approvals.open"] ?? 0,
       collecting: counts["runs.collecting"] ?? 0,
       parked: { count: counts["runs.parked"] ?? 0, by: groupParked(parked) },

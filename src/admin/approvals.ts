@@ -1,8 +1,8 @@
-import { getVerdicts, type Approvals } from "../approvals/approvals.ts";
+import { getVerdicts, type Approvals, type Decided } from "../approvals/approvals.ts";
 import { buildRule, renderRule, type ApprovalRule } from "../approvals/rules.ts";
 import { readMonotonic } from "../core/clock.ts";
 import { OPERATOR } from "../config/schema/tools.ts";
-import type { ApprovalRecord, Lists, Verdict } from "../store/types.ts";
+import type { ApprovalRecord, Lists, RunRecord, Store, Verdict } from "../store/types.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
@@ -10,7 +10,24 @@ import { iso } from "./views.ts";
 /** A question about a tool call, as operators and approvers see it. */
 export type ApprovalView = ReturnType<typeof approvalView>;
 
-export function approvalView(approval: ApprovalRecord) {
+/** Says who made the agent do the run. */
+function describeAsker({ kind, spec }: RunRecord): string {
+  const { incoming, channel, hook, session, schedule } = spec;
+  switch (kind) {
+    case "channel":
+      return incoming ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}` : `channel ${channel}`;
+    case "hook":
+      return session.via ? `hook ${session.via.path} (${session.via.credential})` : `hook ${hook}`;
+    case "api":
+      return `API key ${hook.replace(/^api:/, "")}`;
+    case "schedule":
+      return schedule ? `schedule ${session.agentId}/${schedule.id}` : "schedule";
+    default:
+      return `heartbeat of ${session.agentId}`;
+  }
+}
+
+export function approvalView(approval: ApprovalRecord, run: RunRecord | undefined) {
   const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt, decision, refused = [] } = approval;
   return {
     id,
@@ -23,6 +40,10 @@ export function approvalView(approval: ApprovalRecord) {
     input: input ?? null,
     reason,
     why,
+    /** Who made the agent do the run, in words; null if the run is not kept any more. */
+    askedBy: run ? describeAsker(run) : null,
+    /** The event that started the run. */
+    eventId: run?.eventId ?? null,
     askedAt: iso(askedAt),
     expiresAt: iso(expiresAt),
     state: decision ? ("decided" as const) : ("open" as const),
@@ -42,10 +63,13 @@ function ruleView({ createdAt, ...rule }: ApprovalRule) {
 const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
   found(await approvals.get(idOrCode), "there is no approval with this id or code");
 
+const withRun = async (store: Pick<Store, "get">, approval: ApprovalRecord): Promise<ApprovalView> =>
+  approvalView(approval, await store.get("run", approval.runId));
+
 /** Lists approvals, newest first. */
 export async function listApprovals({ store }: AdminDeps, query: PageQuery<Lists["approvals"]["of"]>) {
   const { rows, ...page } = await searchPage(store, "approvals", query, byId);
-  return { approvals: rows.map(approvalView), ...page };
+  return { approvals: await Promise.all(rows.map((row) => withRun(store, row))), ...page };
 }
 
 const LOOK_MS = 250;
@@ -69,8 +93,8 @@ export async function countOpen({ store, clock, status }: AdminDeps, { not, wait
 }
 
 /** @throws RouseError `not_found` */
-export async function showApproval({ approvals }: AdminDeps, idOrCode: string) {
-  return { approval: approvalView(await getApproval(approvals, idOrCode)) };
+export async function showApproval({ approvals, store }: AdminDeps, idOrCode: string) {
+  return { approval: await withRun(store, await getApproval(approvals, idOrCode)) };
 }
 
 /** What an operator decides. `always` makes a rule of it; `any` names the arguments that may differ. */
@@ -92,11 +116,15 @@ export async function previewRule({ approvals }: AdminDeps, idOrCode: string, an
  * Decides as the operator, and with `always` saves the rule.
  * @throws RouseError `not_found`, `not_approver`, `approval_decided`, `approval_expired`, `approval_changed`, `run_ended` or `usage`
  */
-export async function decideApproval({ approvals, rules }: AdminDeps, idOrCode: string, { verdict, note, always }: OperatorDecision) {
+export async function decideApproval(
+  { approvals, rules, store }: AdminDeps,
+  idOrCode: string,
+  { verdict, note, always }: OperatorDecision,
+) {
   const rule = always && verdict === "approve" ? unwrap(buildRule(await getApproval(approvals, idOrCode), always.any)).rule : undefined;
-  const { approval } = unwrap(await approvals.decide(idOrCode, verdict, OPERATOR, note));
+  const { approval } = unwrap<Extract<Decided, { ok: true }>>(await approvals.decide(idOrCode, verdict, OPERATOR, note));
   const added = rule && (await rules.add({ ...rule, by: OPERATOR, approvalId: approval.id }));
-  return { approval: approvalView(approval), rule: added ? ruleView(added) : null };
+  return { approval: await withRun(store, approval), rule: added ? ruleView(added) : null };
 }
 
 export async function listRules({ rules }: AdminDeps) {

@@ -36,6 +36,8 @@ export interface BulkRunRetry extends BulkRetry {
   sessionKey?: string | undefined;
   eventId?: string | undefined;
   mapping?: string | undefined;
+  endedSince?: number | undefined;
+  endedUntil?: number | undefined;
 }
 
 export interface BulkDeliveryRetry extends BulkRetry {
@@ -69,11 +71,11 @@ function oldestFirst(newest: Row[], { limit = Infinity }: BulkRetry): string[] {
 
 async function chooseRuns({ store }: AdminDeps, bulk: BulkRunRetry): Promise<Chosen> {
   if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
-  const { status, sessionKey, eventId, mapping, since, until = Infinity } = bulk;
+  const { status, sessionKey, eventId, mapping, since, until = Infinity, endedSince, endedUntil } = bulk;
   const found: Row[] = [];
   let skipped = 0;
   for (const state of status === undefined ? (["failed", "timed_out"] as const) : [status])
-    for await (const run of readAll(store, "runs", given({ status: state, sessionKey, eventId, since }), PAGE)) {
+    for await (const run of readAll(store, "runs", given({ status: state, sessionKey, eventId, since, endedSince, endedUntil }), PAGE)) {
       if ((mapping !== undefined && run.mapping !== mapping) || run.createdAt >= until) continue;
       if (findRetryProblem(run)) skipped++;
       else found.push({ id: run.id, createdAt: run.createdAt });

@@ -17,7 +17,9 @@ export function deliveryView(delivery: DeliveryRecord) {
     to: route.to ?? null,
     thread: route.thread ?? null,
     chunks: delivery.chunks.length,
-    sentChunks: delivery.nextChunk,
+    sentChunks: Math.min(delivery.nextChunk, delivery.chunks.length),
+    files: delivery.files?.length ?? 0,
+    sentFiles: Math.max(delivery.nextChunk - delivery.chunks.length, 0),
     attempts: delivery.attempts,
     messageIds: delivery.messageIds,
     error: delivery.error ?? null,
@@ -34,6 +36,10 @@ export function deliveryDetail(delivery: DeliveryRecord) {
     ...deliveryView(delivery),
     /** Its messages in order; the first `sentChunks` of them are sent. */
     texts: delivery.chunks,
+    /** What follows the messages, in order. */
+    attached: (delivery.files ?? []).map(({ name, mediaType, bytes }) => ({ name, mediaType, bytes })),
+    /** What was sent in another way than it was meant to be. */
+    warnings: delivery.warnings ?? [],
     /** Of a question about a tool call: the approval. */
     approvalId: ask?.approvalId ?? null,
   };

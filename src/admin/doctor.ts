@@ -1,13 +1,15 @@
 import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
+import { renderSpan } from "../core/text.ts";
 import { BROKEN, NO_ROUTE } from "../store/types.ts";
 import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkBodies, checkSenders } from "./doctor-checks.ts";
 import { checkClock, checkModes, checkSpace, checkStore } from "./machine-checks.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
+import { countWaiting } from "./waiting.ts";
 
-const BACKLOG_WARN_MS = 60_000;
+const BACKLOG_WARN_SECONDS = 60;
 const MAX_LISTED = 100;
 
 const bind: Check = (_deps, { config }) => {
@@ -55,22 +57,22 @@ const shapes: Check = async ({ recorded }) => {
   if (bodyChanges.length === 0) return passedCheck("no field that mappings read has gone from the bodies of a hook");
   const more = bodyChanges.length > MAX_CHANGES ? `; and ${bodyChanges.length - MAX_CHANGES} more` : "";
   return warningCheck(
-    `${bodyChanges.slice(0, MAX_CHANGES).join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks shape <path>\``,
+    `${bodyChanges
+      .slice(0, MAX_CHANGES)
+      .map(({ message }) => message)
+      .join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks shape <path>\``,
   );
 };
 
 const backlog: Check = async (deps) => {
-  const { queue } = deps;
-  const [turns, deliveries] = await Promise.all([queue.waiting("turn"), queue.waiting("delivery")]);
+  const counting = deps.store.counts();
+  const { turn: turns, delivery: deliveries } = await countWaiting(deps, counting);
   const text = `${turns.count} turns and ${deliveries.count} deliveries wait`;
-  const oldestMs = Math.max(turns.oldestMs, deliveries.oldestMs);
-  if (oldestMs < BACKLOG_WARN_MS) return passedCheck(text);
-  const age = `the oldest for ${Math.round(oldestMs / 1000)} s`;
-  const { "runs.parked": parked = 0, "runs.waiting": asking = 0 } = await deps.store.counts();
-  // More turns at the same time would not help what a limit holds back.
-  if (parked > 0 && deliveries.oldestMs < BACKLOG_WARN_MS && parked >= turns.count)
-    return passedCheck(`${text}, ${age}: all of these turns are parked by a limit or a provider, see \`limits\` and \`breakers\``);
-  if (asking > 0 && deliveries.oldestMs < BACKLOG_WARN_MS)
+  const oldest = Math.max(turns.oldestSeconds, deliveries.oldestSeconds);
+  if (oldest < BACKLOG_WARN_SECONDS) return passedCheck(text);
+  const age = `the oldest for ${renderSpan(oldest)}`;
+  const { "runs.waiting": asking = 0 } = await counting;
+  if (asking > 0 && deliveries.oldestSeconds < BACKLOG_WARN_SECONDS)
     return passedCheck(
       `${text}, ${age}: ${asking} runs wait for a person, and later runs of their sessions behind them, see \`approvals\``,
     );
@@ -103,7 +105,7 @@ const approvals: Check = async ({ approvals: asked, clock: { now } }, { approver
   if (!oldest) return passedCheck(`no call waits for approval; who may decide: ${approvers.join(", ")}`);
   const count = open.length === MAX_LISTED ? `${MAX_LISTED} or more` : open.length;
   const leftMs = oldest.expiresAt - now();
-  const left = leftMs <= 0 ? "which is over: its run continues without it" : `in ${Math.max(1, Math.round(leftMs / 60_000))} minutes`;
+  const left = leftMs <= 0 ? "which is over: its run continues without it" : `in ${renderSpan(leftMs / 1000)}`;
   const until = `${new Date(oldest.expiresAt).toISOString()}, ${left}`;
   return warningCheck(
     `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,

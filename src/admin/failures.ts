@@ -1,6 +1,6 @@
-import { RouseError } from "../core/errors.ts";
 import { sha256Hex } from "../core/secret.ts";
-import { addFailures, type FailureCause, type FailureSum, type Ms, type Store } from "../store/types.ts";
+import { addFailures, type FailureCause, type FailureSum, type Ms } from "../store/types.ts";
+import { readStates, type GroupChange, type GroupDecision, type GroupIds, type GroupState } from "./failure-states.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
@@ -14,33 +14,19 @@ const HOURS = 24;
 /** How far back groups are looked for by their id. */
 export const WEEK_MS = 7 * 24 * HOUR_MS;
 
-/** What people have done about a group. It is kept for as long as the store. */
-interface GroupState {
-  assignee?: string;
-  snoozedUntil?: Ms;
-  resolved?: { at: Ms; version: number | null };
-}
-
-/** A change of a group. `version` is the number of the config that resolved it; by default that in use. */
-export type GroupChange =
-  | { action: "assign"; assignee: string | null }
-  | { action: "snooze"; until: Ms }
-  | { action: "resolve"; version?: number | undefined }
-  | { action: "reopen" };
-
 export interface FailureFilter {
   since: Ms;
   status?: GroupStatus | undefined;
   kind?: FailureCause["kind"] | undefined;
   path?: string | undefined;
   mapping?: string | undefined;
+  sender?: string | undefined;
   assignee?: string | undefined;
   limit: number;
 }
 
 /** Failures of one cause. */
-interface Group {
-  id: string;
+interface Group extends GroupIds {
   cause: FailureCause;
   sum: FailureSum;
   hours: ReadonlyMap<number, number>;
@@ -49,44 +35,58 @@ interface Group {
 /** Takes out of a reason what differs each time, such as ids and numbers. */
 const generalize = (reason: string): string => reason.replaceAll(/\b[a-z]{3}_[0-9a-v]{35}\b/g, "…").replaceAll(/\d+/g, "#");
 
-function toCause({ kind, state, path, mapping, code, reason, channel }: FailureSum): FailureCause {
-  return { kind, state, path, mapping, code, reason: reason === null ? null : generalize(reason), channel };
+function toCause({ kind, state, path, mapping, code, reason, channel, sender }: FailureSum): FailureCause {
+  return { kind, state, path, mapping, code, reason: reason === null ? null : generalize(reason), channel, sender };
 }
 
-const toId = (cause: FailureCause): string => `fgr_${sha256Hex(JSON.stringify(Object.values(cause))).slice(0, 16)}`;
-const toKey = (id: string): string => `failures.${id}`;
+/** The ids of a cause with its sender and without. They are equal if it has none, since groups keep their ids. */
+function toIds({ sender, ...cause }: FailureCause): GroupIds {
+  const toId = (values: readonly unknown[]): string => `fgr_${sha256Hex(JSON.stringify(values)).slice(0, 16)}`;
+  const values = Object.values(cause);
+  return { id: toId(sender === null ? values : [...values, sender]), earlierId: toId(values) };
+}
 
 function group(sums: readonly FailureSum[]): Group[] {
-  const groups = new Map<string, { cause: FailureCause; sum: FailureSum; hours: Map<number, number> }>();
+  const groups = new Map<string, Group & { hours: Map<number, number> }>();
   for (const one of sums) {
     const cause = toCause(one);
-    const id = toId(cause);
-    const known = groups.get(id);
-    const made = known ? { ...known, sum: addFailures(known.sum, one) } : { cause, sum: one, hours: new Map<number, number>() };
+    const ids = toIds(cause);
+    const known = groups.get(ids.id);
+    const made = known ? { ...known, sum: addFailures(known.sum, one) } : { ...ids, cause, sum: one, hours: new Map<number, number>() };
     made.hours.set(one.hour, (made.hours.get(one.hour) ?? 0) + one.count);
-    groups.set(id, made);
+    groups.set(ids.id, made);
   }
-  return [...groups].map(([id, rest]) => ({ id, ...rest }));
+  return [...groups.values()];
+}
+
+/** Names the sender, if neither the path nor the mapping says more. */
+function renderSender({ path, mapping, sender }: FailureCause): string {
+  if (path !== null || mapping !== null || sender === null) return "";
+  return ` from ${sender.replace(/^api:/, "API key ").replace(/^channel:/, "")}`;
 }
 
 /** Says in a sentence what the failures of a group have in common. */
-function renderTitle({ kind, state, path, mapping, code, reason, channel }: FailureCause): string {
+function renderTitle(cause: FailureCause): string {
+  const { kind, state, path, mapping, code, reason, channel } = cause;
   const where = path === null ? "" : ` on ${path}`;
   const by = mapping === null ? "" : ` of ${mapping}`;
   if (kind === "delivery") return state === "no_route" ? "Replies have no route" : `Deliveries to ${channel} failed: ${code ?? "unknown"}`;
-  if (kind === "run") return `Runs${by}${where} ${state === "timed_out" ? "timed out" : "failed"}: ${code ?? "unknown"}`;
+  if (kind === "run")
+    return `Runs${by}${where}${renderSender(cause)} ${state === "timed_out" ? "timed out" : "failed"}: ${code ?? "unknown"}`;
   if (state === "unmatched") return code === null ? `No mapping matches hooks${where}` : `Hooks${where}: ${code}${by} does not hold`;
   return `Hooks${by}${where} ${state}: ${reason ?? "no reason is recorded"}`;
 }
 
-function getStatus({ snoozedUntil, resolved }: GroupState, last: Ms, now: Ms): GroupStatus {
+function getStatus({ snoozedUntil, resolved }: GroupDecision, last: Ms, now: Ms): GroupStatus {
   if (resolved && resolved.at >= last) return "resolved";
   return snoozedUntil !== undefined && snoozedUntil > now ? "snoozed" : "open";
 }
 
-function groupView({ id, cause, sum, hours }: Group, state: GroupState, now: Ms): FailureGroup {
-  const { assignee, snoozedUntil, resolved } = state;
-  const status = getStatus(state, sum.last, now);
+type StateOfGroup = Pick<GroupState, "revision" | "decided">;
+
+function groupView({ id, cause, sum, hours }: Group, { revision, decided }: StateOfGroup, now: Ms): FailureGroup {
+  const { assignee, snoozedUntil, resolved } = decided;
+  const status = getStatus(decided, sum.last, now);
   const current = Math.floor(now / HOUR_MS);
   return {
     id,
@@ -103,21 +103,25 @@ function groupView({ id, cause, sum, hours }: Group, state: GroupState, now: Ms)
     snoozedUntil: status === "snoozed" && snoozedUntil !== undefined ? iso(snoozedUntil) : null,
     resolved: resolved ? { at: iso(resolved.at), version: resolved.version } : null,
     isReopened: resolved !== undefined && status !== "resolved",
+    revision,
   };
 }
 
-const readState = async (store: Store, id: string): Promise<GroupState> =>
-  ((await store.get("value", toKey(id))) as GroupState | undefined) ?? {};
-
-/** Reads the groups since a time with what was done about them, those that failed last first. */
+/**
+ * Reads the groups since a time with what was done about them, those that failed last first. `earlierIds` has the ids that they had
+ * before their causes named a sender.
+ */
 export async function readGroups({ store, clock }: Pick<AdminDeps, "store" | "clock">, since: Ms) {
-  const sums = await store.list("failures", { since, limit: MAX_FAILURES });
+  const [sums, states] = await Promise.all([store.list("failures", { since, limit: MAX_FAILURES }), readStates(store)]);
   const groups = group(sums);
-  const states = await Promise.all(groups.map(({ id }) => readState(store, id)));
-  const views = groups.map((one, index) => groupView(one, states[index] ?? {}, clock.now()));
+  const views = groups.map((one) => groupView(one, states.find(one), clock.now()));
   const counted = Map.groupBy(sums, ({ kind, state }) => `${kind} ${state}`);
   const isComplete = [...counted.values()].every((those) => those.reduce((sum, { count }) => sum + count, 0) < MAX_FAILURES);
-  return { groups: views.toSorted((one, other) => (one.lastSeen < other.lastSeen ? 1 : -1)), isComplete };
+  return {
+    groups: views.toSorted((one, other) => (one.lastSeen < other.lastSeen ? 1 : -1)),
+    earlierIds: new Map(groups.map(({ id, earlierId }) => [id, earlierId])),
+    isComplete,
+  };
 }
 
 /** Lists groups of failures. `isComplete` is false if only the newest failures were looked at: then counts are too low. */
@@ -136,18 +140,34 @@ export async function listFailures(deps: AdminDeps, { since, status, limit, ...f
   };
 }
 
+/** The number of the config that decided the event behind the newest failure of a group; null if it is not known. */
+async function findLastVersion({ store }: AdminDeps, { kind, example }: FailureGroup): Promise<number | null> {
+  const runId = kind === "delivery" ? (await store.get("delivery", example))?.runId : example;
+  const eventId = kind === "event" ? example : runId && (await store.get("run", runId))?.eventId;
+  const config = eventId ? (await store.get("event", eventId))?.config : undefined;
+  return config === undefined ? null : ((await store.get("config", config))?.number ?? null);
+}
+
 /**
- * Shows one group of failures.
+ * Finds a group by its id, or by the one that it had before its cause named a sender: messages and notes may have that. Several
+ * groups may have had it; then the one that failed last is found.
+ */
+async function findGroup(deps: AdminDeps, id: string): Promise<{ failure: FailureGroup; ids: GroupIds }> {
+  const { groups, earlierIds } = await readGroups(deps, deps.clock.now() - WEEK_MS);
+  const failure = found(
+    groups.find((one) => one.id === id) ?? groups.find((one) => earlierIds.get(one.id) === id),
+    "there is no group of failures with this id in the last seven days",
+  );
+  return { failure, ids: { id: failure.id, earlierId: earlierIds.get(failure.id) ?? failure.id } };
+}
+
+/**
+ * Shows one group of failures. `lastVersion` is the number of the config in which it failed last; null if it is not known.
  * @throws RouseError `not_found` if nothing of it failed within a week.
  */
 export async function showFailure(deps: AdminDeps, id: string) {
-  const { groups } = await readGroups(deps, deps.clock.now() - WEEK_MS);
-  return {
-    failure: found(
-      groups.find((one) => one.id === id),
-      "there is no group of failures with this id in the last seven days",
-    ),
-  };
+  const { failure } = await findGroup(deps, id);
+  return { failure, lastVersion: await findLastVersion(deps, failure) };
 }
 
 /** The number of the config in use; null if it is not recorded. */
@@ -156,36 +176,17 @@ async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null
   return id === undefined ? null : ((await store.get("config", id))?.number ?? null);
 }
 
-function checkUntil(until: Ms, now: Ms): Ms {
-  if (until > now) return until;
-  throw new RouseError({ code: "usage", message: "until: name a time in the future" });
-}
-
-async function change(deps: AdminDeps, state: GroupState, wanted: GroupChange): Promise<GroupState> {
-  const now = deps.clock.now();
-  const { assignee, snoozedUntil: _snoozed, resolved: _resolved, ...rest } = state;
-  const kept: GroupState = { ...rest, ...(assignee === undefined ? {} : { assignee }) };
-  switch (wanted.action) {
-    case "assign": {
-      const { assignee: _before, ...others } = state;
-      return wanted.assignee === null ? others : { ...others, assignee: wanted.assignee };
-    }
-    case "snooze":
-      return { ...kept, snoozedUntil: checkUntil(wanted.until, now) };
-    case "resolve":
-      return { ...kept, resolved: { at: now, version: wanted.version ?? (await getVersion(deps)) } };
-    default:
-      return kept;
-  }
-}
+/** What the admin API takes: a resolve is of the config in use if it names none. */
+export type GroupRequest = Exclude<GroupChange, { action: "resolve" }> | { action: "resolve"; version?: number | undefined };
 
 /**
- * Assigns, snoozes, resolves or reopens a group. A resolved group is open again as soon as something of it fails later.
- * @throws RouseError `not_found`, or `usage` if `until` is over.
+ * Assigns, snoozes, resolves or reopens a group, or takes the last change of it back. A resolved group is open again as soon as
+ * something of it fails later. With `revision`, the group must not have been changed since it had this one.
+ * @throws RouseError `not_found`, `conflict`, or `usage` if `until` is over or there is nothing to undo.
  */
-export async function changeFailure(deps: AdminDeps, id: string, wanted: GroupChange) {
-  await showFailure(deps, id);
-  const state = await change(deps, await readState(deps.store, id), wanted);
-  await deps.store.commit((tx) => tx.set("value", toKey(id), state));
-  return showFailure(deps, id);
+export async function changeFailure(deps: AdminDeps, id: string, wanted: GroupRequest, revision?: number) {
+  const { ids } = await findGroup(deps, id);
+  const change = wanted.action === "resolve" ? { action: wanted.action, version: wanted.version ?? (await getVersion(deps)) } : wanted;
+  await deps.failures.change(ids, change, revision);
+  return showFailure(deps, ids.id);
 }

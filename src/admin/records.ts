@@ -124,6 +124,6 @@ export async function showDelivery({ store }: AdminDeps, id: string) {
  * Sends again what failed, from the first chunk that was not sent.
  * @throws RouseError `not_found`, `not_retryable`, or `no_route`
  */
-export async function retryDelivery(deps: AdminDeps, id: string) {
-  return { delivery: deliveryView(unwrap(await deps.retryDelivery(id)).delivery) };
+export async function retryDelivery(deps: AdminDeps, id: string, options: { arrived: boolean }) {
+  return { delivery: deliveryView(unwrap(await deps.retryDelivery(id, options)).delivery) };
 }

@@ -22,7 +22,10 @@ function triggerView(trigger: Trigger) {
 function nextTimes({ schedule, state, isPaused }: KnownSchedule, now: Ms, count: number): Ms[] {
   const times: Ms[] = [];
   const handledTo = state?.handledTo ?? now;
-  let after = schedule.times.between(handledTo, now, 1).times.at(-1) ?? handledTo;
+  const newest = schedule.times.between(handledTo, now, 1).times.at(-1);
+  let after = newest ?? handledTo;
+  // Its jitter may not be over yet; that of older ones is.
+  if (newest !== undefined && !isPaused && getFireTime(schedule, newest) > now) times.push(getFireTime(schedule, newest));
   while (!isPaused && times.length < count) {
     const due = schedule.times.next(after);
     if (due === undefined) break;

@@ -5,6 +5,7 @@ import type { PathRules } from "../mapping/types.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
+import { countWaiting } from "./waiting.ts";
 import type { Peer, Cluster } from "../store/types.ts";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
@@ -43,12 +44,11 @@ export function listMappings({ snapshot }: AdminDeps) {
 
 /** Tells what the gateway is doing, what is kept, and what waits. */
 export async function showStatus(deps: AdminDeps) {
-  const { store, queue } = deps;
-  const [counts, turn, delivery] = await Promise.all([store.counts(), queue.waiting("turn"), queue.waiting("delivery")]);
-  const waiting = (jobs: { count: number; oldestMs: number }) => ({ count: jobs.count, oldestSeconds: Math.round(jobs.oldestMs / 1000) });
+  const counting = deps.store.counts();
+  const [counts, waiting] = await Promise.all([counting, countWaiting(deps, counting)]);
   const now = deps.status();
   return {
-    status: { ...now, startedAt: iso(now.startedAt), counts, waiting: { turn: waiting(turn), delivery: waiting(delivery) } },
+    status: { ...now, startedAt: iso(now.startedAt), counts, waiting },
   };
 }
 

@@ -1,6 +1,8 @@
 import type { Admission } from "../limits/types.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
+import type { Memory } from "../memory/notes.ts";
+import type { PersonLinks } from "../people/links.ts";
 import type { Pairings } from "../people/pairings.ts";
 import type { RunOperations } from "../runs/types.ts";
 import type { Chats } from "../chat/types.ts";
@@ -8,6 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
+import type { RetryDelivery } from "../delivery/retry.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
 import type { Denial, ReplayOptions, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
@@ -17,8 +20,9 @@ import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Bookmarks } from "./bookmarks.ts";
+import type { FailureStates } from "./failure-states.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
-import type { ConfigRecord, DeliveryRecord, Cluster, EventRecord, Queue, Store } from "../store/types.ts";
+import type { ConfigRecord, Cluster, EventRecord, Queue, Store } from "../store/types.ts";
 
 export interface RuntimeStatus {
   version: string;
@@ -83,7 +87,7 @@ export interface AdminDeps {
   traceDrafts(input: MappingInput): Promise<PlacedTrace[]>;
   status(): RuntimeStatus;
   /** What recorded hooks show about mappings: warnings, and fields that mappings read and that new bodies do not have. */
-  recorded(): Promise<{ warnings: readonly Issue[]; bodyChanges: readonly string[] }>;
+  recorded(): Promise<{ warnings: readonly Issue[]; bodyChanges: readonly { mapping: string; message: string }[] }>;
   refusals(): readonly Denial[];
   /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
@@ -92,12 +96,14 @@ export interface AdminDeps {
   rules: ApprovalRules;
   schedules: Schedules;
   pairings: Pick<Pairings, "list" | "decide" | "revoke">;
+  memory: Memory;
+  links: Pick<PersonLinks, "list" | "unlink">;
   limits: Admission["usage"];
   channels: Pick<ChannelHealth, "probeAll" | "test">;
   replay(eventId: string, options: ReplayOptions): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Takes an event that a plugin sends, without the credential of its path. */
   sendEvent: ServicesOptions["hook"];
-  retryDelivery(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
+  retryDelivery: RetryDelivery;
   /** Builds a new snapshot from disk and swaps it in, or keeps the old one. */
   reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
   metrics(): Promise<string>;
@@ -105,6 +111,7 @@ export interface AdminDeps {
   latencies(): Latencies;
   keys: ApiKeys;
   bookmarks: Bookmarks;
+  failures: FailureStates;
   chats: Chats;
   knowledge: LazyKnowledge;
 }

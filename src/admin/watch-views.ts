@@ -50,14 +50,22 @@ export interface ActivityView {
 
 /** One thing about the config and its mappings that should be looked at. */
 export interface Finding {
-  /** `config`: the file on disk cannot be used. `lint`: mappings. `shape`: bodies have changed. `draft`: a mapping on trial. */
+  /** `config`: the file on disk cannot be used. `lint`: mappings. `shape`: bodies have changed. `draft`: a draft, with its trial. */
   from: "config" | "lint" | "shape" | "draft";
   /** The field of the config, or the name of the draft; null if the message names it. */
   path: string | null;
   message: string;
+  /** The id of the mapping that it is about; null if it is about another thing. */
+  mapping: string | null;
   /** The file and its line, if they are known. */
   file: string | null;
   line: number | null;
+}
+
+/** A draft, and why it cannot be made live; null if it can. */
+export interface FoundDraft {
+  name: string;
+  problem: string | null;
 }
 
 /** What a draft on trial would have done. */
@@ -88,6 +96,8 @@ export interface FailureGroup {
   /** Why events failed, without what differs each time. */
   reason: string | null;
   channel: string | null;
+  /** Who sent it, by the name of a credential: `hooks.token`, `path:shop`, `api:front`, `channel:<id>`. */
+  sender: string | null;
   /** The message of one of the failures. */
   message: string | null;
   count: number;
@@ -104,4 +114,6 @@ export interface FailureGroup {
   resolved: { at: string; version: number | null } | null;
   /** Whether it came back after it had been resolved. */
   isReopened: boolean;
+  /** Counts what people have changed. A change that names it is refused if someone else has changed the group since. */
+  revision: number;
 }

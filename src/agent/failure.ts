@@ -1,4 +1,5 @@
 import type { RunErrorCode } from "../core/errors.ts";
+import { getHeaderWait } from "../core/retry-after.ts";
 import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
 import { isSuccess, readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
 
@@ -28,20 +29,6 @@ function getCauseChain(error: unknown): CallError[] {
     next = current.lastError ?? current.cause;
   }
   return chain;
-}
-
-/** The wait that the headers of an answer ask for, in milliseconds. */
-function getHeaderWait(headers: unknown, now: number): number | undefined {
-  if (typeof headers !== "object" || headers === null) return undefined;
-  const values = headers as Record<string, unknown>;
-  const ms = Number(values["retry-after-ms"]);
-  if (values["retry-after-ms"] !== undefined && Number.isFinite(ms)) return Math.max(0, ms);
-  const text = values["retry-after"];
-  if (typeof text !== "string") return undefined;
-  const seconds = Number(text);
-  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1000);
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /** The wait that the body of an answer asks for (`retryDelay` of its details), in milliseconds. */

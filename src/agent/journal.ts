@@ -33,6 +33,7 @@ export type CallVerdict =
 
 /** A tool call before it is made, and what the model sees. The last of the steps is that of the call. */
 export interface JudgedCall {
+  id: string;
   tool: string;
   hints: ToolHints;
   input: unknown;

@@ -166,7 +166,7 @@ class Loop {
       return { do: "answer", change: { state: "unknown", output: toTextOutput(UNKNOWN, true) } };
     }
     if (!tool) return { do: "answer", change: { state: "failed", output: toTextOutput("There is no tool of this name any more.", true) } };
-    const verdict = judge?.({ tool: call.tool, hints: tool.hints, input: call.input, steps: this.#steps }) ?? { kind: "run" };
+    const verdict = judge?.({ id: call.id, tool: call.tool, hints: tool.hints, input: call.input, steps: this.#steps }) ?? { kind: "run" };
     switch (verdict.kind) {
       case "run":
         return { do: "start" };

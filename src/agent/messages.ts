@@ -48,32 +48,49 @@ function saidTokens(message: ConversationMessage): number {
   }
 }
 
-/** The most characters that tokens have on average, in any text that is not made of repetitions. */
-const MAX_CHARS_PER_TOKEN = 12;
-const REPEATED = /(.)\1{3,}/gs;
-
 const getText = (message: ConversationMessage): string => {
   if (message.role === "user") return message.parts.map((part) => (part.type === "image" ? "" : part.text)).join("");
-  return message.role === "steps" ? JSON.stringify(message.messages) : message.text;
+  return message.role === "steps"
+    ? JSON.stringify(message.messages)
+    : message.text + JSON.stringify(message.role === "assistant" ? message.calls : "");
 };
 
-/** Returns whether a caller's messages are surely too long for a window, however the model counts. */
-export function isSurelyTooLong(messages: readonly ConversationMessage[], window: number): boolean {
-  const most = window * MAX_CHARS_PER_TOKEN;
-  const texts = messages.map(getText);
-  if (texts.reduce((sum, { length }) => sum + length, 0) <= most) return false;
-  return texts.reduce((sum, text) => sum + text.replaceAll(REPEATED, "$1").length, 0) > most;
+/** A word in a script with spaces, a character in one without, or three digits: tokenizers split texts there first. */
+const WORD = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]{1,4}|\p{L}[\p{L}\p{M}]{0,31}|\p{N}{1,3}/gu;
+
+/**
+ * Counts no more tokens than any usual tokenizer does. Those of OpenAI, Llama, Qwen, Mistral and Gemma never join two words;
+ * where a script has no spaces, a token has four characters at most on average. Punctuation and spaces are not counted.
+ */
+function countAtLeast(text: string): number {
+  let count = 0;
+  for (const _word of text.matchAll(WORD)) count++;
+  return count;
 }
 
-function renderPart(part: ConversationPart, boundary: Boundary): TextPart | FilePart {
-  if (part.type === "image") return { type: "file", data: part.data, mediaType: part.mediaType };
+/** Returns whether what a caller sends is surely longer than a window, however the model counts. */
+export function isSurelyTooLong(input: TurnInput, window: number): boolean {
+  const texts = [buildInstructions(input), JSON.stringify(input.callerTools ?? []), ...(input.messages ?? []).map(getText)];
+  // A token has at least one character: most requests are not read.
+  if (texts.reduce((sum, { length }) => sum + length, 0) <= window) return false;
+  let count = 0;
+  return texts.some((text) => (count += countAtLeast(text)) > window);
+}
+
+const NO_IMAGES = "(this model cannot see images)";
+
+function renderPart(part: ConversationPart, { boundary, hasImages }: Pick<MessageOptions, "boundary" | "hasImages">): TextPart | FilePart {
+  if (part.type === "image")
+    return hasImages
+      ? { type: "file", data: part.data, mediaType: part.mediaType }
+      : { type: "text", text: `[image ${part.mediaType}] ${NO_IMAGES}` };
   return part.type === "text" ? part : { type: "text", text: boundary.wrap(part.text, `file ${part.filename}`) };
 }
 
-function renderSaid(message: ConversationMessage, boundary: Boundary): ModelMessage | ModelMessage[] {
+function renderSaid(message: ConversationMessage, options: Pick<MessageOptions, "boundary" | "hasImages">): ModelMessage | ModelMessage[] {
   switch (message.role) {
     case "user": {
-      const content = message.parts.map((part) => renderPart(part, boundary));
+      const content = message.parts.map((part) => renderPart(part, options));
       const [only] = message.parts;
       return { role: "user", content: content.length === 1 && only?.type === "text" ? only.text : content };
     }
@@ -124,7 +141,7 @@ function withImages(
 ): Extract<ModelMessage, { role: "user" }>["content"] {
   if (images.length === 0) return text;
   const labels = images.map(({ label }) => label).join("\n");
-  if (!hasImages) return `${text}\n\n${boundary.wrap(`${labels}\n(this model cannot see images)`, origin)}`;
+  if (!hasImages) return `${text}\n\n${boundary.wrap(`${labels}\n${NO_IMAGES}`, origin)}`;
   const files = images.map(({ mediaType, data }) => ({ type: "file" as const, data, mediaType }));
   const wrapped = boundary.wrap(`The images that came with the message:\n${labels}`, origin);
   return [{ type: "text", text: `${text}\n\n` }, ...wrapFiles(wrapped, boundary.id, files)];
@@ -143,8 +160,10 @@ function buildMessages(input: TurnInput, { boundary, parts, window, warnings, ha
   };
   if (input.messages) {
     // What a caller sends is never cut: if it is too long, the turn fails, and the caller gets an error.
+    if (!hasImages && input.messages.some((message) => message.role === "user" && message.parts.some(({ type }) => type === "image")))
+      warnings.push("the model cannot see the images of the request (`images` of its provider)");
     const tokens = input.messages.reduce((sum, message) => sum + saidTokens(message), 0);
-    const messages = withContext(input.messages, context).flatMap((message) => renderSaid(message, boundary));
+    const messages = withContext(input.messages, context).flatMap((message) => renderSaid(message, { boundary, hasImages }));
     return withoutOpenCalls([...historyWithin(Math.max(0, budget - tokens)), ...messages]);
   }
   const fitted = fitInput(input.input, budget);

@@ -179,14 +179,13 @@ export function createStepCall(
 ): (steps: readonly StepRecord[], isLast: boolean) => Promise<ModelStep> {
   const { input, clock, log, deadline, warnings } = options;
   const { signal, timeoutMs } = input;
-  const speaker = input.onText && createSpeaker(input.onText, input.onReasoning);
+  const speaker = input.onText && createSpeaker(input.onText, input.onReasoning, input.onCall);
   const calls = new Map<ModelCandidate, CandidateCall>();
   // What is written to a cache costs more: only where a later request begins with it.
   const isContinued = options.tools.some(({ name }) => name !== READ_RESULT) || input.history.length > 0;
   const wasCut = JSON.stringify(input.history).includes(READ_ON);
   const ask = async (candidate: ModelCandidate, steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep> => {
-    if (candidate.isWindowKnown && input.messages && isSurelyTooLong(input.messages, candidate.contextTokens))
-      throw new NoAnswerError("too_long");
+    if (candidate.isWindowKnown && input.messages && isSurelyTooLong(input, candidate.contextTokens)) throw new NoAnswerError("too_long");
     const { prompt, call } = calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
     calls.set(candidate, { prompt, call });
     const hasCut = wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));

@@ -1,6 +1,7 @@
 import type { Part, TurnInfo } from "../contract/kinds.ts";
 import type { TextPart } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
+import { isTrustedMemory } from "./memory-results.ts";
 import type { ConversationMessage } from "./types.ts";
 
 /** What the model of a turn can see. */
@@ -28,20 +29,38 @@ const getDocuments = (messages: readonly ConversationMessage[] = []) =>
 const hasToolMessage = (message: ConversationMessage): boolean =>
   message.role === "steps" ? message.messages.some(isToolMessage) : isToolMessage(message);
 
-/** What a hook sent is outside text even if the operator has taken its boundary away, and what people other than the owner write, too. */
-function isOutsideInput(input: readonly TextPart[], isChannel: boolean): boolean {
+/**
+ * What a hook sent is outside text even if the operator has taken its boundary away, and what people other than the owner write,
+ * too. With `countsPeople` false the latter is not: their words and names, but what they quote and send is.
+ */
+function isOutsideInput(input: readonly TextPart[], isChannel: boolean, countsPeople: boolean): boolean {
+  if (isChannel && !countsPeople) return input.some((part) => part.outside && part.by !== "sender");
   if (input.some((part) => part.outside || part.by === "sender")) return true;
   return isChannel && !input.some((part) => part.by === "owner");
 }
 
 const hasOutsideContext = ({ context = [] }: Pick<TurnRecord, "context">): boolean => context.some(({ from }) => from !== "operator");
 
-/** Returns whether a turn has text from outside, or stands for turns that had. */
-export const isOutsideTurn = (turn: TurnRecord): boolean =>
-  turn.checkpoint?.outside === true ||
-  isOutsideInput(turn.input, turn.hook.startsWith("channels/")) ||
+/** Whether a message has nothing but notes of trusted words. A caller's tools may have the names of Rouse's own. */
+function isTrustedNotes(message: unknown, hook: string): boolean {
+  const { content } = message as { content?: unknown };
+  return !hook.startsWith("api:") && Array.isArray(content) && content.every(isTrustedResult);
+}
+
+function isTrustedResult(part: unknown): boolean {
+  const { toolName, output } = part as { toolName?: unknown; output?: { value?: unknown } };
+  return typeof toolName === "string" && typeof output?.value === "string" && isTrustedMemory(toolName, output.value);
+}
+
+const isOutsideCheckpoint = ({ checkpoint }: TurnRecord, countsPeople: boolean): boolean =>
+  checkpoint?.outside === true && (countsPeople || checkpoint.onlyPeople !== true);
+
+/** Returns whether a turn has text from outside, or stands for turns that had. `countsPeople` as for `findOutside`. */
+export const isOutsideTurn = (turn: TurnRecord, countsPeople = true): boolean =>
+  isOutsideCheckpoint(turn, countsPeople) ||
+  isOutsideInput(turn.input, turn.hook.startsWith("channels/"), countsPeople) ||
   hasOutsideContext(turn) ||
-  turn.messages.some(isToolMessage);
+  turn.messages.some((message) => isToolMessage(message) && !isTrustedNotes(message, turn.hook));
 
 /**
  * Divides what a caller has sent, and the history before it, at the beginning of its current turn. A caller that answers the
@@ -54,22 +73,27 @@ function divideTurns({ history, messages = [] }: View): { earlier: View["history
   return { earlier: history.slice(0, Math.max(0, first)), own: history.slice(Math.max(0, first)), said: 0 };
 }
 
-/** Finds outside text among what the model of a turn sees; undefined if there is none. */
-export function findOutside(view: View): OutsidePlace | undefined {
+/**
+ * Finds outside text among what the model of a turn sees; undefined if there is none. With `countsPeople` false, what people
+ * have written in the conversation itself is none.
+ */
+export function findOutside(view: View, countsPeople = true): OutsidePlace | undefined {
   const { kind, input, messages, context, results, countsOwnResults } = view;
   if (hasOutsideContext({ context })) return "context";
   if (kind !== "api") {
-    if (isOutsideInput(input, kind === "channel")) return "input";
-    if (view.history.some(isOutsideTurn)) return "history";
+    if (isOutsideInput(input, kind === "channel", countsPeople)) return "input";
+    if (view.history.some((turn) => isOutsideTurn(turn, countsPeople))) return "history";
     return results.length > 0 ? "results" : undefined;
   }
   const { earlier, own, said } = divideTurns(view);
   if (getDocuments(messages).length > 0) return "input";
-  if (earlier.some(isOutsideTurn)) return "history";
+  if (earlier.some((turn) => isOutsideTurn(turn))) return "history";
   if (own.some(hasOutsideContext)) return "context";
   if (messages?.slice(0, said).some(hasToolMessage)) return "messages";
   if (!countsOwnResults) return undefined;
-  return results.length > 0 || own.some(isOutsideTurn) || messages?.slice(said).some(hasToolMessage) ? "results" : undefined;
+  return results.length > 0 || own.some((turn) => isOutsideTurn(turn)) || messages?.slice(said).some(hasToolMessage)
+    ? "results"
+    : undefined;
 }
 
 /** The words of people, and of the operator, among the parts of an input. */

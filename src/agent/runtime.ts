@@ -4,7 +4,7 @@ import { readMonotonic, type Clock } from "../core/clock.ts";
 import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { passOnTrace } from "../core/trace-context.ts";
-import { embeddingIssues } from "../knowledge/configured.ts";
+import { searchModelIssues } from "../knowledge/configured.ts";
 import { transcriptionIssues } from "./transcribe.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
@@ -23,7 +23,7 @@ import type { ProviderKind } from "./providers.ts";
 import { toCallerCallId } from "./caller-calls.ts";
 import { getReasoning, getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
-import { SCHEDULE_TOOL } from "../core/tool-names.ts";
+import { RECALL_TOOL, REMEMBER_TOOL, SCHEDULE_TOOL, SEND_FILE_TOOL } from "../core/tool-names.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import { traceTools } from "./traced-turn.ts";
@@ -74,7 +74,7 @@ function createModelCache(fetcher: typeof fetch): (provider: NamedProvider, mode
 }
 
 /** Rouse's own tools, which give way to a caller's tool of the same name. */
-const OF_ROUSE: ReadonlySet<string> = new Set([READ_RESULT, SCHEDULE_TOOL]);
+const OF_ROUSE: ReadonlySet<string> = new Set([READ_RESULT, SCHEDULE_TOOL, SEND_FILE_TOOL, REMEMBER_TOOL, RECALL_TOOL]);
 
 /** Makes the runtime of a snapshot. `issues` are config errors about models, providers and tools. */
 export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
@@ -84,7 +84,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const issues = [
     ...telemetryIssues(config),
     ...set.issues,
-    ...embeddingIssues(config, kinds),
+    ...searchModelIssues(config, kinds),
     ...transcriptionIssues(config, kinds),
     ...toolIssues(config, offers.tools, isIncomplete),
   ];

@@ -10,11 +10,15 @@ export interface Speaker {
   begin(): Pieces;
   /** Reads a step's stream to its end. A stream does not throw by itself: its errors are parts of the stream. */
   read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void>;
-  /** Whether the current step has passed on text: then the step cannot be retried. */
+  /** Whether the current step has passed on text that cannot be taken back: then the step cannot be retried. */
   hasSpoken(): boolean;
 }
 
-export function createSpeaker(onText: (delta: string) => void, onReasoning: (delta: string) => void = () => undefined): Speaker {
+export function createSpeaker(
+  onText: (delta: string) => void,
+  onReasoning: (delta: string) => void = () => undefined,
+  onCall?: () => void,
+): Speaker {
   let pieces = createPieces();
   /** The block of reasoning that was passed on last. */
   let thought: string | undefined;
@@ -34,6 +38,7 @@ export function createSpeaker(onText: (delta: string) => void, onReasoning: (del
   };
   return {
     begin() {
+      onCall?.();
       steps++;
       pieces = createPieces();
       spokeBefore ||= spoke;
@@ -48,6 +53,6 @@ export function createSpeaker(onText: (delta: string) => void, onReasoning: (del
         else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
       }
     },
-    hasSpoken: () => spoke,
+    hasSpoken: () => spoke && onCall === undefined,
   };
 }

@@ -1,7 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { coversTool, OWN_SOURCE, SCHEDULE_TOOL } from "../core/tool-names.ts";
+import { coversTool, findOwnToolProblem, OWN_SOURCE } from "../core/tool-names.ts";
 import type { AgentExtensions } from "./extensions.ts";
 import { toInputSchema } from "./plugin-tools.ts";
 
@@ -47,8 +47,7 @@ export function createToolCheck(config: Config, tools: Tools, isIncomplete: bool
     if (source === undefined || tool === undefined)
       return "write `<server>.<tool>`, or `<server>.*` for all of its tools; `!` before it takes them away";
     if (servers.includes(source)) return undefined;
-    if (source === OWN_SOURCE)
-      return coversTool([tool], SCHEDULE_TOOL) ? undefined : `Rouse itself has the tool "${SCHEDULE_TOOL}" and no "${tool.slice(0, 60)}".`;
+    if (source === OWN_SOURCE) return findOwnToolProblem(tool);
     const own = tools.filter(({ plugin }) => plugin === source).flatMap(({ value }) => value.map(({ name }) => name));
     if (own.some((name) => coversTool([tool], name))) return undefined;
     if (own.length > 0) return `the plugin "${source}" has no tool "${tool.slice(0, 60)}".${didYouMean(tool, own)}`;

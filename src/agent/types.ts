@@ -184,6 +184,8 @@ export interface TurnInput {
   signal: AbortSignal;
   /** Set where somebody watches the text; then the turn streams. */
   onText?: (delta: string) => void;
+  /** Called when a model call begins. If set, text can be taken back: a call that has given some may be made again. */
+  onCall?: () => void;
   /** The same for the model's reasoning. */
   onReasoning?: (delta: string) => void;
   /** What a `builtin/echo` heartbeat needs to know. */

@@ -17,8 +17,8 @@ import {
 import { normalizeCode } from "./codes.ts";
 import type { Questions } from "./types.ts";
 
-/** A decision that was recorded, or why it was refused. */
-export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure };
+/** A decision that was recorded, or why it was refused, with the approval if the caller may know of it. */
+export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure; approval?: ApprovalRecord };
 
 /** Approvals of tool calls, and the decisions of people. */
 export interface Approvals {
@@ -48,7 +48,11 @@ const MAX_OPEN = 500;
 const MAX_DECIDED = 200;
 
 type Refused = Extract<Decided, { ok: false }>;
-const refuse = (code: Failure["code"], message: string): Refused => ({ ok: false, failure: { code, message } });
+const refuse = (code: Failure["code"], message: string, approval?: ApprovalRecord): Refused => ({
+  ok: false,
+  failure: { code, message },
+  ...(approval && { approval }),
+});
 const NOT_FOUND = refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows the open approvals");
 
 /** The verdicts that fit an approval. */
@@ -77,10 +81,14 @@ const PAST: Record<Verdict, string> = {
 export const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
   by === TIMEOUT ? `expired at ${new Date(at).toISOString()}` : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;
 
-const decidedAlready = (code: string, decision: ApprovalDecision) =>
-  decision.by === TIMEOUT
-    ? refuse("approval_expired", `the approval ${code} ${renderDecision(decision)}: the call was not made`)
-    : refuse("approval_decided", `the approval ${code} was decided before (${renderDecision(decision)}): a decision cannot be changed`);
+function refuseDecided(approval: ApprovalRecord, decision: ApprovalDecision): Refused {
+  const { code } = approval;
+  const decided = { ...approval, decision };
+  if (decision.by === TIMEOUT)
+    return refuse("approval_expired", `the approval ${code} ${renderDecision(decision)}: the call was not made`, decided);
+  const message = `the approval ${code} was decided before (${renderDecision(decision)}): a decision cannot be changed`;
+  return refuse("approval_decided", message, decided);
+}
 
 class StoredApprovals implements Approvals {
   readonly #deps: ApprovalsDeps;
@@ -115,7 +123,7 @@ class StoredApprovals implements Approvals {
     metrics?.refused(failure.code);
     log.warn({ approvalId: approval?.id, by, verdict, code: failure.code }, "a decision about a tool call was refused");
     if (approval) await store.commit((tx) => tx.add("refusedDecision", approval.id, { verdict, by, at, code: failure.code }));
-    return { ok: false, failure };
+    return refused ?? NOT_FOUND;
   }
 
   /** Returns why a decision does not fit. A caller who may not decide learns nothing about approvals. */
@@ -124,12 +132,16 @@ class StoredApprovals implements Approvals {
       return refuse("not_approver", `${by} is not in tools.approvers of the config, so it may not decide about tool calls`);
     if (!approval) return NOT_FOUND;
     const { code, decision, expiresAt } = approval;
-    if (decision) return decidedAlready(code, decision);
+    if (decision) return refuseDecided(approval, decision);
     const verdicts = getVerdicts(approval);
     if (!verdicts.includes(verdict))
-      return refuse("usage", `"${verdict}" does not fit the approval ${code}: it takes ${verdicts.join(", ")}`);
+      return refuse("usage", `"${verdict}" does not fit the approval ${code}: it takes ${verdicts.join(", ")}`, approval);
     if (expiresAt > at) return undefined;
-    return refuse("approval_expired", `the approval ${code} expired at ${new Date(expiresAt).toISOString()}: the call is not made`);
+    return refuse(
+      "approval_expired",
+      `the approval ${code} expired at ${new Date(expiresAt).toISOString()}: the call is not made`,
+      approval,
+    );
   }
 
   /** Commits a decision and wakes the run. Returns the refusal if the run has ended, its call has changed, or the approval was decided meanwhile. */
@@ -138,10 +150,14 @@ class StoredApprovals implements Approvals {
     const { id, code, runId, callId, tool, input } = approval;
     const run = await store.get("run", runId);
     if (!run || ENDED.includes(run.status))
-      return refuse("run_ended", `the run of the approval ${code} has ended, so there is nothing to decide`);
+      return refuse("run_ended", `the run of the approval ${code} has ended, so there is nothing to decide`, approval);
     const call = (await store.list("steps", runId)).flatMap(({ calls }) => calls).find((one) => one.id === callId);
     if (!call || !isDeepStrictEqual(call.input, input))
-      return refuse("approval_changed", `the run no longer makes the call that the approval ${code} is about: its arguments have changed`);
+      return refuse(
+        "approval_changed",
+        `the run no longer makes the call that the approval ${code} is about: its arguments have changed`,
+        approval,
+      );
     const ends = await questions.planEnd(id, decision);
     try {
       await store.commit((tx) => {
@@ -150,7 +166,7 @@ class StoredApprovals implements Approvals {
       });
     } catch (error) {
       const { decision: first } = (await store.get("approval", id)) ?? {};
-      if (first) return decidedAlready(code, first);
+      if (first) return refuseDecided(approval, first);
       throw error;
     }
     log.info({ approvalId: id, runId, tool, verdict: decision.verdict, by: decision.by }, "a tool call was decided about");

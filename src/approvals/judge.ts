@@ -1,9 +1,10 @@
 import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
 import { removeLinksTo } from "../agent/links.ts";
+import { isTrustedMemory } from "../agent/memory-results.ts";
 import { findOutside, type View } from "../agent/provenance.ts";
 import type { Config } from "../config/schema/index.ts";
-import { coversTool, type ToolPatterns } from "../core/tool-names.ts";
-import type { StepRecord } from "../store/types.ts";
+import { coversTool, REMEMBER_TOOL_NAME, type ToolPatterns } from "../core/tool-names.ts";
+import type { ToolCallRecord } from "../store/types.ts";
 import { judgeCall } from "./policy.ts";
 import { createOutsideWords, renderHosts } from "./outside-words.ts";
 import { coversCall, type ApprovalRule } from "./rules.ts";
@@ -27,14 +28,18 @@ export function getOfferedTools(settings: ToolSettings): ToolPatterns {
   return named ? [settings.agent.tools, named] : [settings.agent.tools];
 }
 
-/** Whether a call that was made has a result. What the gateway says about calls that it did not make is not text from outside. */
-const hasAnswer = ({ calls }: StepRecord): boolean =>
-  calls.some(({ startedAt, output }) => startedAt !== undefined && output !== undefined);
+/** Whether a call has a result that is text from outside. What the gateway says itself is not: about calls that it did not make, and of notes. */
+function hasOutsideAnswer({ tool, startedAt, output }: ToolCallRecord): boolean {
+  if (startedAt === undefined || output === undefined) return false;
+  return !output.parts.every((part) => part.type === "text" && isTrustedMemory(tool, part.text));
+}
 
 /** The facts about a turn on which its calls are judged. */
 export interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" | "messages"> {
   /** Whether a person can be asked: the run can wait. */
   canAsk: boolean;
+  /** Whether this is a turn of a main session: the owner's notes are not for others to write. */
+  isMain: boolean;
   rules: readonly ApprovalRule[];
   /** The operator's for this turn. */
   instructions?: string;
@@ -46,11 +51,13 @@ export interface Judge {
   judgeCall(call: JudgedCall): CallVerdict;
   /** Returns the reply as it may leave, and warnings about links and recipients that outside text alone has named. */
   reviewTurn(text: string, seen: Pick<JudgedCall, "steps" | "context">): { text: string; warnings: string[] };
+  /** Says of a call of `remember` that was let through whose words were in view. Of a call that was not judged it is `people`. */
+  findOrigin(callId: string): "trusted" | "people";
 }
 
 /** Creates the judge of what a run does. */
 export function createJudge(run: JudgedRun): Judge {
-  const { agent, config, mapping, kind, history, input, messages, canAsk, rules } = run;
+  const { agent, config, mapping, kind, history, input, messages, canAsk, isMain, rules } = run;
   const named = getNamed(run) ?? [];
   const approve = [...agent.approve, ...(mapping.approve ?? [])];
   const { untrusted } = config.tools;
@@ -58,13 +65,15 @@ export function createJudge(run: JudgedRun): Judge {
   const links = config.tools.links ?? (config.hooks.allowedLinkHosts ? (untrusted ?? "ask") : "allow");
   const operator = [agent.instructions, run.instructions, run.callerInstructions].filter((text) => text !== undefined);
   const getView = ({ steps, context }: Pick<JudgedCall, "steps" | "context">): View => {
-    const results = steps.filter(hasAnswer).flatMap(({ calls }) => calls.map(({ output }) => output));
+    const results = steps.filter(({ calls }) => calls.some(hasOutsideAnswer)).flatMap(({ calls }) => calls.map(({ output }) => output));
     return { kind, history, input, messages, context, results, countsOwnResults: untrusted !== undefined };
   };
+  const trusted = new Set<string>();
   return {
     judgeCall({ steps, context, ...call }) {
       const view = getView({ steps, context });
       const outside = findOutside(view);
+      if (outside === undefined) trusted.add(call.id);
       const isHarmless = outside === undefined || call.hints.readOnly;
       const found = isHarmless ? undefined : createOutsideWords(view, operator, config).inCall(call.input);
       return judgeCall(call, {
@@ -73,11 +82,13 @@ export function createJudge(run: JudgedRun): Judge {
         links: { policy: links, isFound: (found?.hosts.size ?? 0) > 0 },
         recipients: { policy: recipients, isFound: (found?.recipients.size ?? 0) > 0 },
         outside,
+        ...(call.tool === REMEMBER_TOOL_NAME && { beyondPeople: isMain ? outside : findOutside(view, false) }),
         isNamed: coversTool(named, call.tool),
         canAsk,
         isAllowed: rules.some((rule) => coversCall(rule, { agentId: agent.id, tool: call.tool, input: call.input })),
       });
     },
+    findOrigin: (callId) => (trusted.has(callId) ? "trusted" : "people"),
     reviewTurn(text, seen) {
       const view = getView(seen);
       if (findOutside(view) === undefined) return { text, warnings: [] };

@@ -5,10 +5,10 @@ import { newId } from "../core/ids.ts";
 import { splitPerson } from "./checks.ts";
 import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/ask.ts";
 import { CALLBACK } from "../delivery/callback.ts";
-import { deliveryJob, writeDelivery, type Planned } from "../delivery/plan.ts";
+import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
 import type { Channels } from "../delivery/types.ts";
 import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
-import type { Route, RunRecord, Store } from "../store/types.ts";
+import type { DeliveryAsk, Route, RunRecord, Store } from "../store/types.ts";
 import { getVerdicts } from "./approvals.ts";
 import type { Questions } from "./types.ts";
 import { renderEnd, renderInstruction, renderQuestion } from "./question.ts";
@@ -26,6 +26,8 @@ export interface QuestionContext {
   /** In the form of `ApprovalDecision.by`, in the order of `tools.approvers`. */
   approvers: readonly string[];
   channels: Channels;
+  /** The language for an approver whose own language is not known, as a tag. Default: English. */
+  language?: string | undefined;
   /** Posts the question as JSON too. */
   callback?: Callback | undefined;
   now: number;
@@ -44,15 +46,25 @@ function findRoute(approver: ChannelApprover, { run: { spec }, channels }: Quest
   return checked.ok ? { channel, to: checked.to } : undefined;
 }
 
+/** Where an approver is asked, and the language of the question. */
+interface Asked {
+  route: Route;
+  language: string | undefined;
+}
+
 /** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
-function findRoutes(context: QuestionContext): Route[] {
+function findRoutes(context: QuestionContext): Asked[] {
   const { approvers, channels, run } = context;
   const known = approvers.flatMap((entry) => splitPerson(entry, channels) ?? []).filter(({ loaded }) => loaded);
   const wrote = ({ channel, person }: ChannelApprover): boolean => channel === run.spec.channel && person === run.spec.incoming?.from;
   const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
-  const routes = ordered.flatMap((one) => findRoute(one, context) ?? []);
-  const isFirst = (route: Route, index: number): boolean =>
-    routes.findIndex(({ channel, to }) => channel === route.channel && to === route.to) === index;
+  const routes = ordered.flatMap((one): Asked[] => {
+    const route = findRoute(one, context);
+    const known = wrote(one) ? run.spec.incoming?.language : undefined;
+    return route ? [{ route, language: known ?? context.language }] : [];
+  });
+  const isFirst = ({ route }: Asked, index: number): boolean =>
+    routes.findIndex((one) => one.route.channel === route.channel && one.route.to === route.to) === index;
   return routes.filter(isFirst);
 }
 
@@ -62,6 +74,12 @@ function buildCallbackBody(approval: ApprovalRecord, now: number): object {
   const [asked, expires] = [askedAt, expiresAt].map((at) => new Date(at).toISOString());
   const about = { id, code, runId, callId, agentId, tool, input, reason, why, verdicts: getVerdicts(approval) };
   return { type: "approval.required", timestamp: new Date(now).toISOString(), data: { ...about, askedAt: asked, expiresAt: expires } };
+}
+
+/** Renders a question in a language. */
+function renderWords(approval: ApprovalRecord, language: string | undefined): Pick<DeliveryAsk, "text" | "instruction" | "language"> {
+  const text = renderQuestion(approval, language);
+  return { text, instruction: renderInstruction(approval, language), ...(language !== undefined && { language }) };
 }
 
 function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
@@ -78,14 +96,16 @@ function planQuestionCallback(approval: ApprovalRecord, url: string, now: number
  */
 export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
   const { run, channels, callback, now } = context;
-  const [route, ...next] = findRoutes(context);
+  const [first, ...others] = findRoutes(context);
   const { id: approvalId, code, expiresAt } = approval;
-  const words = { text: renderQuestion(approval), instruction: renderInstruction(approval) };
-  const ask = { approvalId, code, ...words, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };
-  return [
-    ...(route ? [planAsk(ask, { runId: run.id, route, channels, now })] : []),
-    ...(callback ? [planQuestionCallback(approval, callback.url, now)] : []),
-  ];
+  const next = others.map(({ route }) => route);
+  const about = { approvalId, code, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };
+  const planFirst = ({ route, language }: Asked): Planned => {
+    // The language of all but the first is that of the config.
+    const forNext = next.length > 0 && language !== context.language ? { forNext: renderWords(approval, context.language) } : {};
+    return planAsk({ ...about, ...renderWords(approval, language), ...forNext }, { runId: run.id, route, channels, now });
+  };
+  return [...(first ? [planFirst(first)] : []), ...(callback ? [planQuestionCallback(approval, callback.url, now)] : [])];
 }
 
 /**
@@ -102,7 +122,9 @@ export async function planQuestionEnd(
     const question = await store.get("delivery", questionId(approvalId, position));
     if (!question?.ask) return planned;
     const isSent = question.status === "delivered" || question.status === "pending";
-    const end = isSent ? planAskEnd(question, `${question.ask.text}\n\n${renderEnd(decision)}`, channels, now) : undefined;
+    const end = isSent
+      ? planAskEnd(question, `${question.ask.text}\n\n${renderEnd(decision, question.ask.language)}`, channels, now)
+      : undefined;
     if (end) planned.push(end);
   }
 }
@@ -117,35 +139,47 @@ interface LostDeps {
 /** Creates the planner of questions, with the channels and approvers of the current snapshot. */
 export function createQuestions(
   { store, clock }: Omit<LostDeps, "channels">,
-  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools"> },
+  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools" | "language"> },
 ): Questions {
   return {
     plan(approval, run) {
       const { approvers, channels, config } = snapshot();
-      return planQuestion(approval, { run, approvers, channels, callback: config.tools.approvalCallback, now: clock.now() });
+      const { tools, language } = config;
+      return planQuestion(approval, { run, approvers, channels, language, callback: tools.approvalCallback, now: clock.now() });
     },
     planEnd: (approvalId, decision) => planQuestionEnd(approvalId, decision, { store, channels: snapshot().channels, now: clock.now() }),
   };
 }
 
 /**
- * Records that a message did not arrive although the vendor had accepted it: its delivery has failed, and if it was a
- * question, the next approver is asked. Throws if the delivery has not ended yet: the vendor then reports it again.
+ * Records that a message did not arrive although the vendor had accepted it. It is sent once more if the channel asks for that;
+ * otherwise its delivery has failed, and if it was a question, the next approver is asked. Throws if the delivery has not ended
+ * yet: the vendor then reports it again.
  */
 export async function recordLost(
   channel: string,
-  { idempotencyKey, reason }: { idempotencyKey: string; reason: string },
+  { idempotencyKey, reason, resend }: { idempotencyKey: string; reason: string; resend?: boolean },
   { store, channels, clock }: LostDeps,
 ): Promise<void> {
-  const [id = "", chunk] = idempotencyKey.split(".");
+  const { id, chunk, isResent } = parseSendKey(idempotencyKey);
   const delivery = await store.get("delivery", id);
   if (delivery?.route.channel !== channel || (delivery.status !== "delivered" && delivery.status !== "pending")) return;
+  // Each piece is reported: those of the first time say nothing new.
+  if (delivery.resent && !isResent) return;
   if (delivery.status === "pending") throw new Error("the delivery has not ended yet");
   const now = clock.now();
+  if (resend && !delivery.resent) {
+    const error = { code: "retry", message: reason } as const;
+    return void (await store.commit((tx) => {
+      // A vendor that refuses a piece has refused those before it.
+      tx.update("delivery", id, { status: "pending", error, nextChunk: 0, nextAt: now, endedAt: null, resent: true });
+      tx.add("job", deliveryJob(id, delivery.route, now));
+    }));
+  }
   const next = await planNextAsk(delivery, { store, channels: channels(), now });
   await store.commit((tx) => {
     const error = { code: "not_delivered", message: reason } as const;
-    tx.update("delivery", id, { status: "failed", error, endedAt: now, nextChunk: Number(chunk) || 0 });
+    tx.update("delivery", id, { status: "failed", error, endedAt: now, nextChunk: chunk });
     if (next) writeDelivery(tx, next);
   });
 }

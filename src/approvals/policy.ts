@@ -2,7 +2,7 @@ import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
 import type { ToolHints } from "../agent/offered-tool.ts";
 import type { OutsidePlace } from "../agent/provenance.ts";
 import type { UNTRUSTED } from "../config/schema/tools.ts";
-import { coversTool, SCHEDULE_TOOL_NAME } from "../core/tool-names.ts";
+import { coversTool, REMEMBER_TOOL_NAME, SCHEDULE_TOOL_NAME } from "../core/tool-names.ts";
 
 type Untrusted = (typeof UNTRUSTED)[number];
 
@@ -17,6 +17,8 @@ export interface JudgedTurn {
   recipients?: { policy: Untrusted; isFound: boolean };
   /** Where the model sees text from outside; undefined if it sees none. */
   outside: OutsidePlace | undefined;
+  /** Of a call that notes something: where the model sees text from outside that is more than what people have written in this conversation. */
+  beyondPeople?: OutsidePlace | undefined;
   /** Whether the operator has named the tool for hook runs and heartbeats, and this is one. */
   isNamed: boolean;
   /** Whether a person can be asked. */
@@ -70,10 +72,14 @@ export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
     const why = "A schedule always needs approval.";
     return turn.outside === undefined ? ask("rule", why) : ask("untrusted", `${why} When it was proposed, ${SEEN[turn.outside]}.`);
   }
+  const isNote = tool === REMEMBER_TOOL_NAME;
+  // The text would come back in later turns, in which nothing else shows that it is from outside.
+  if (isNote && turn.beyondPeople !== undefined)
+    return ask("untrusted", `Notes of text from outside always need approval, and ${SEEN[turn.beyondPeople]}.`);
   if (turn.isAllowed) return { kind: "run" };
   const entry = findApprove(turn.approve, call);
   if (entry !== undefined) return ask("rule", `Calls of ${tool} need approval: \`approve\` has "${entry}".`);
-  if (hints.readOnly || turn.outside === undefined) return { kind: "run" };
+  if (isNote || hints.readOnly || turn.outside === undefined) return { kind: "run" };
   const { links, recipients } = turn;
   const concerns: { policy: Untrusted; why: string }[] = [
     // Naming a tool is consent to the tool, not to whom outside text has it reach.

@@ -1,7 +1,9 @@
 import { getVerdicts } from "./approvals.ts";
 import { renderVerdict, TIMEOUT } from "../core/decision.ts";
+import { getPhrases } from "../core/phrases.ts";
+import type { QuestionPhrases } from "../core/phrases/types.ts";
 import { cutText, oneLine } from "../core/text.ts";
-import type { ApprovalDecision, ApprovalRecord, Verdict } from "../store/steps.ts";
+import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
 
 /** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
 const MAX_ARGUMENTS = 900;
@@ -24,41 +26,42 @@ function renderBlock(text: string): string {
 }
 
 /** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
-function renderArguments(input: unknown, code: string): string {
+function renderArguments(input: unknown, code: string, phrases: QuestionPhrases): string {
   const { text, cut } = cutText(showHidden(JSON.stringify(input, null, 2) ?? "none"), MAX_ARGUMENTS);
-  return renderBlock(text) + (cut > 0 ? `\n[cut: ${cut} characters; \`rouse approvals show ${code}\` shows them]` : "");
+  return renderBlock(text) + (cut > 0 ? `\n${phrases.cut(cut, `\`rouse approvals show ${code}\``)}` : "");
 }
 
 /** A time to the minute, in UTC. */
 const renderTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 
-/** Renders a question in markdown: what the agent wants to do, with which arguments, why it asks, and when the question expires. */
-export function renderQuestion({ code, agentId, tool, input, reason, why, expiresAt }: ApprovalRecord): string {
+/**
+ * Renders a question in markdown, in the language of a language tag: what the agent wants to do, with which arguments, why it asks,
+ * and when the question expires.
+ */
+export function renderQuestion({ code, agentId, tool, input, reason, why, expiresAt }: ApprovalRecord, language?: string): string {
+  const { questions } = getPhrases(language);
   const [agent, name] = [renderName(agentId), renderName(tool)];
-  const what =
-    reason === "outcome_unknown"
-      ? `the agent ${agent} called ${name}, and whether the call took effect is not known.`
-      : `the agent ${agent} wants to call ${name}.`;
+  const head = reason === "outcome_unknown" ? questions.unknown(code, agent, name) : questions.wants(code, agent, name);
   const because = cutText(showHidden(oneLine(why)), MAX_WHY).text;
-  const head = `**Approval ${code}**: ${what}\n\n${renderArguments(input, code)}`;
-  return `${head}\n\nWhy it asks: ${because}\n\nIt waits until ${renderTime(expiresAt)}.`;
+  return [head, renderArguments(input, code, questions), questions.why(because), questions.until(renderTime(expiresAt))].join("\n\n");
 }
 
-/** Renders how to decide by a text message. */
-export function renderInstruction(approval: Pick<ApprovalRecord, "code" | "reason">): string {
+/** Renders how to decide by a text message. What is to be written stays English. */
+export function renderInstruction(approval: Pick<ApprovalRecord, "code" | "reason">, language?: string): string {
+  const { questions } = getPhrases(language);
   const forms = getVerdicts(approval).map((verdict) => `"${renderVerdict(verdict, approval.code)}"`);
-  return `Reply ${forms.slice(0, -1).join(", ")} or ${forms.at(-1)}.`;
+  return questions.instruction(`${forms.slice(0, -1).join(", ")} ${questions.or} ${forms.at(-1)}`);
 }
 
-const PAST: Record<Verdict, string> = {
-  approve: "Approved",
-  deny: "Denied",
-  repeat: "To be repeated",
-  done: "Treated as done",
-  give_up: "Given up",
-};
+/** Begins a word with a capital letter, in languages that have them. */
+function capitalize(text: string, locale: string): string {
+  const [first = "", ...rest] = text;
+  return first.toLocaleUpperCase(locale) + rest.join("");
+}
 
 /** Renders the decision, for the message that had the question. */
-export function renderEnd({ verdict, by, at }: ApprovalDecision): string {
-  return by === TIMEOUT ? `**Expired** at ${renderTime(at)}.` : `**${PAST[verdict]}** by ${renderName(by)} at ${renderTime(at)}.`;
+export function renderEnd({ verdict, by, at }: ApprovalDecision, language?: string): string {
+  const { questions, decisions, locale } = getPhrases(language);
+  if (by === TIMEOUT) return questions.expired(renderTime(at));
+  return questions.ended(capitalize(decisions.past[verdict], locale), renderName(by), renderTime(at));
 }

@@ -10,6 +10,7 @@ export {
   ChannelError,
   classifyError,
   classifyResponse,
+  ignoreGone,
   loadPackage,
   networkCode,
   probing,
@@ -21,7 +22,7 @@ export {
 export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
 export { listenToEvents } from "./event-listener.ts";
 export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
-export { toIncomingMessage, type HeardFile } from "./heard.ts";
+export { toAttachments, toEarlierMessage, toIncomingMessage, type HeardFile } from "./heard.ts";
 export { escapeHtml, htmlText } from "./html.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export { hmacSha256, neverConnected, objectsIn, parseObject, readBody, sameSecret, sleep } from "./kit.ts";
@@ -29,11 +30,11 @@ export { clientToken, tokenVerifier } from "./oauth.ts";
 export { pollSince } from "./polling.ts";
 export { normalForm, phoneNumber, recipients } from "./recipients.ts";
 export { checkpoint, reconnectLoop, retryMessage, watch } from "./reconnect-loop.ts";
-export { conversations, pollUntilFound, retryIdempotent, sendOrReconcile } from "./reconcile.ts";
+export { conversations, lookAfterCrash, pollUntilFound, retryIdempotent, sendOrReconcile, untold } from "./reconcile.ts";
 export { createRest, type Rest } from "./rest.ts";
 export { rewriteMarkdown } from "./rewrite.ts";
-export { channelConfig, httpUrl, secret } from "./settings.ts";
+export { channelConfig, httpUrl, secret, streamingSetting, typingSetting } from "./settings.ts";
 export { followEvents, followSocket } from "./stream.ts";
 export { renderStyled } from "./styled.ts";
-export { sentResult, vendorChannel } from "./vendor-channel.ts";
+export { sentResult, vendorChannel, type VendorChannel } from "./vendor-channel.ts";
 export { parseWebhook, textResponse } from "./webhook.ts";

@@ -1,4 +1,5 @@
-import { getPhrases, HELPED, LANGUAGES } from "../core/phrases.ts";
+import { getPhrases, LANGUAGES } from "../core/phrases.ts";
+import { HELPED } from "../core/phrases/types.ts";
 
 /** A command as vendors show it in their apps. */
 export interface NativeCommand {
@@ -16,6 +17,7 @@ const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
   agent: { name: "id", required: false },
   approve: { name: "code", required: true },
   deny: { name: "code", required: true },
+  link: { name: "code", required: false },
 };
 
 /** The commands of the gateway, for vendors that list commands in their apps. */

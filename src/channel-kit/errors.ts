@@ -115,11 +115,11 @@ export function classifyError(vendor: ErrorRules, error: unknown): FailedSend {
  * Sends in two steps. What `prepare` does sends nothing, as finding out where a message goes: where it fails it may be
  * done again. Throws nothing.
  */
-export async function sendAfter<T>(
+export async function sendAfter<T, R = SendResult>(
   vendor: ErrorRules,
   prepare: () => Promise<T> | T,
-  send: (prepared: T) => Promise<SendResult>,
-): Promise<SendResult> {
+  send: (prepared: T) => Promise<R>,
+): Promise<R | SendResult> {
   let prepared: T;
   try {
     prepared = await prepare();
@@ -131,7 +131,7 @@ export async function sendAfter<T>(
 }
 
 /** A send whose errors are answered as the vendor's. Throws nothing. */
-export async function sending(vendor: ErrorRules, send: () => Promise<SendResult>): Promise<SendResult> {
+export async function sending<R = SendResult>(vendor: ErrorRules, send: () => Promise<R>): Promise<R | SendResult> {
   return send().catch((error: unknown) => classifyError(vendor, error));
 }
 
@@ -143,6 +143,11 @@ export async function probing(vendor: ErrorRules, action: () => Promise<unknown>
   } catch (error) {
     return { ok: false, message: classifyError(vendor, error).reason };
   }
+}
+
+/** Ends a deletion well if the API says that what is to be deleted is not there. */
+export function ignoreGone(error: unknown): undefined {
+  if (!(error instanceof ChannelError) || error.response?.status !== 404) throw error;
 }
 
 const MISSING = new Set(["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"]);

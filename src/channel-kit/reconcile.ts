@@ -53,12 +53,42 @@ export async function pollUntilFound<T>(
   return outcome;
 }
 
+/** How a try ended of which neither the process nor the vendor can tell whether it arrived. */
+export function untold(vendor: ErrorRules): SendResult {
+  const reason = `an earlier try may have arrived, and ${vendor.name} does not tell: look there, then retry the delivery if it is missing`;
+  return { status: "unknown", reason };
+}
+
+/** Looks for what an earlier process may have posted. Undefined if it is not there and may be posted. */
+export async function lookAfterCrash(
+  vendor: ErrorRules,
+  signal: AbortSignal,
+  { looks, pauseMs, again }: { looks: number; pauseMs: number; again: boolean },
+  look: () => Promise<SendResult | undefined>,
+): Promise<SendResult | undefined> {
+  for (let made = 0; made < looks; made++) {
+    // What that process had just handed over may not show immediately.
+    await sleep(pauseMs, signal);
+    try {
+      const found = await look();
+      if (found) return found;
+    } catch (error) {
+      const failure = classifyError(vendor, error);
+      // If access is denied, a later look is denied too.
+      return failure.status === "failed" ? untold(vendor) : { ...failure, status: "retry", uncertain: true };
+    }
+  }
+  return again ? undefined : untold(vendor);
+}
+
 /** How a vendor is posted to of which one can see afterwards whether a post is there. Times are in milliseconds. */
 export interface Reconciliation<P, M> {
   /** A post may take so long; then the rest of the time is for finding out what became of it. */
   postMs: number;
   looks: number;
   pauseMs: number;
+  /** A post of a process that ended may appear so long after its first try: the looks for it are spread over the rest of this time. Default: 0. */
+  settleMs?: number;
   /** A post whose connection was cut does not arrive later, or is found before the next try. Without this the post is not retried. */
   again?: boolean;
   /** Milliseconds since the epoch. */
@@ -71,13 +101,14 @@ export interface Reconciliation<P, M> {
 /** Posts, and looks for a post that may or may not have arrived; also before the next try. */
 export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyKey"> = OutgoingMessage>(
   vendor: ErrorRules,
-  { postMs, looks, pauseMs, again = false, now, post, find }: Reconciliation<P, M>,
+  { postMs, looks, pauseMs, settleMs = 0, again = false, now, post, find }: Reconciliation<P, M>,
 ) {
   /** Pieces whose post was cut and is not there, by their key: when they were first tried. It may have come late. */
   const doubtful = new Map<string, number>();
-  return (message: M, place: P, signal: AbortSignal): Promise<SendResult> => {
+  /** `doubtSince`: when a try began of which the process does not know how it ended. */
+  return async (message: M, place: P, signal: AbortSignal, doubtSince?: number): Promise<SendResult> => {
     const key = message.idempotencyKey;
-    const before = doubtful.get(key);
+    const before = doubtSince ?? doubtful.get(key);
     const since = before ?? now();
     const look = (): Promise<SendResult | undefined> => find(message, place, since, signal);
     /** What became of a post that ended with `cause`. */
@@ -89,11 +120,17 @@ export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyK
       // What was given up for its slowness, or failed there, may come yet. What was cut is looked for before the next try.
       if (!again || seen === undefined || networkCode(cause) === undefined) return failure;
       doubtful.set(key, since);
-      return { status: "retry", reason: failure.reason };
+      return { status: "retry", reason: failure.reason, uncertain: true };
     };
+    if (doubtSince !== undefined) {
+      // This process has looked for a try of its own before.
+      const left = doubtful.has(key) ? 0 : Math.min(settleMs, doubtSince + settleMs - now());
+      const seen = await lookAfterCrash(vendor, signal, { looks, pauseMs: Math.max(pauseMs, left / looks), again }, look);
+      if (seen) return seen;
+    }
     return sendAfter(
       vendor,
-      () => (before === undefined ? undefined : look()),
+      () => (before === undefined || doubtSince !== undefined ? undefined : look()),
       async (there) => {
         const patience = AbortSignal.any([signal, AbortSignal.timeout(postMs)]);
         const result = there ?? (await post(message, place, patience).catch(clearUp));

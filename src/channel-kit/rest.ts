@@ -14,7 +14,7 @@ export interface Rest extends ErrorRules {
 }
 
 /**
- * Calls an API: a GET, or with a body a POST of it as JSON, or another method. Returns the body of a 2xx, or undefined if it is not a
+ * Calls an API: a GET, or with a body a POST of it as JSON, or as a form if it is one, or another method; a DELETE has no body. Returns the body of a 2xx, or undefined if it is not a
  * JSON object. Throws a `ChannelError` for any other status and the platform's error if the connection ended; neither quotes
  * an address or a body. Redirects are not followed: they would take the credential and the text along.
  */
@@ -23,10 +23,11 @@ export function createRest(
 ): <T>(path: string, signal: AbortSignal, body?: object, headers?: Record<string, string>, method?: string) => Promise<T | undefined> {
   const { fetch, base, query = "", read } = rest;
   return async <T>(path: string, signal: AbortSignal, body?: object, headers: Record<string, string> = {}, method = "POST") => {
-    const content = body && { method, body: JSON.stringify(body) };
+    const isForm = body instanceof FormData;
+    const content = body ? { method, body: isForm ? body : JSON.stringify(body) } : method === "DELETE" && { method };
     const response = await fetch(`${base.replace(/\/+$/, "")}/${path}${query}`, {
       ...content,
-      headers: { ...(body && { "content-type": "application/json" }), ...rest.headers, ...headers },
+      headers: { ...(body && !isForm && { "content-type": "application/json" }), ...rest.headers, ...headers },
       redirect: "manual",
       signal,
     });

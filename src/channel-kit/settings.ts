@@ -14,6 +14,14 @@ export function httpUrl(describe: string, fallback?: string) {
   return (fallback === undefined ? url : url.prefault(fallback)).describe(describe);
 }
 
+/** Whether people see that the agent is typing: the setting `typing`, which the gateway reads. `more` is added to its description. */
+export const typingSetting = (more = "") =>
+  z.boolean().default(true).describe(`Whether people see that the agent is typing while it works on an answer.${more}`);
+
+/** Whether people see the agent's text while it is written: the setting `streaming`, which the gateway reads. */
+export const streamingSetting = () =>
+  z.boolean().default(false).describe("Whether people see the text of an answer while it is written, in a message that is edited.");
+
 /** Who may speak on a channel, and where its replies go. The section is described by what their forms look like. */
 export interface People {
   /** The ways to write an entry of `allowFrom`, kept in the form in which `from` gives it. */

@@ -1,22 +1,74 @@
-import type { ApprovalQuestion, Channel, EndedQuestion, OutgoingMessage, SendResult } from "../contract/channel.ts";
+import type {
+  ApprovalQuestion,
+  Channel,
+  EndedQuestion,
+  FileSendResult,
+  OutgoingFile,
+  OutgoingMessage,
+  SendResult,
+  SentMessage,
+  TypingPlace,
+} from "../contract/channel.ts";
 import { probing, sendAfter, type ErrorRules } from "./errors.ts";
 
 /** The parts of a channel that differ by vendor. Each may throw: errors are classified by the vendor's rules. */
-export interface VendorChannel<P> extends Omit<Channel, "send" | "ask" | "endQuestion" | "probe"> {
+export interface VendorChannel<P> extends Omit<
+  Channel,
+  "send" | "resend" | "sendFile" | "ask" | "endQuestion" | "typing" | "streaming" | "probe"
+> {
   vendor: ErrorRules;
   /** Where a message goes. Asking for it sends nothing: where it fails it may be done again. */
   find?(message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> | P;
   post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** Posts a message that may be there already, by a try that began at `since`; see `Channel.resend`. */
+  repost?(message: OutgoingMessage, place: P, since: number, signal: AbortSignal): Promise<SendResult>;
+  postFile?(file: OutgoingFile, place: P, signal: AbortSignal): Promise<FileSendResult>;
   /** Posts a question with buttons. */
   postQuestion?(question: ApprovalQuestion, place: P, signal: AbortSignal): Promise<SendResult>;
   /** Changes a question's message. It may be called again: a change that was made twice is as one. */
   change?(ended: EndedQuestion, place: P, signal: AbortSignal): Promise<unknown>;
+  /** The sign that the agent is typing. Errors of both functions are classified too. */
+  typing?: {
+    everyMs: number;
+    show(about: TypingPlace, place: P, signal: AbortSignal): Promise<unknown>;
+    hide?(about: TypingPlace, place: P, signal: AbortSignal): Promise<unknown>;
+  };
+  /** Messages that are changed. Errors of both functions are classified too. */
+  streaming?: {
+    everyMs: number;
+    edit(message: SentMessage & { text: string }, place: P, signal: AbortSignal): Promise<unknown>;
+    remove(message: SentMessage, place: P, signal: AbortSignal): Promise<unknown>;
+  };
   /** Cheap; throws where the channel cannot be reached. */
   check?(signal: AbortSignal): Promise<unknown>;
 }
 
+/** The signs and edits of a vendor, with errors classified. */
+function buildLive<P>(
+  { vendor, typing, streaming }: VendorChannel<P>,
+  locate: (about: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal) => Promise<P>,
+): Pick<Channel, "typing" | "streaming"> {
+  const sorted =
+    <M extends TypingPlace | SentMessage>(act: (about: M, place: P, signal: AbortSignal) => Promise<unknown>) =>
+    (about: M, signal: AbortSignal): Promise<SendResult> =>
+      sendAfter(
+        vendor,
+        () => locate(about, signal),
+        (place) => act(about, place, signal).then(() => sentResult("messageId" in about ? about.messageId : undefined)),
+      );
+  return {
+    ...(typing && {
+      typing: { everyMs: typing.everyMs, show: sorted(typing.show), ...(typing.hide && { hide: sorted(typing.hide) }) },
+    }),
+    ...(streaming && {
+      streaming: { everyMs: streaming.everyMs, edit: sorted(streaming.edit), remove: sorted(streaming.remove) },
+    }),
+  };
+}
+
 /** The channel of a vendor. */
-export function vendorChannel<P>({ vendor, find, post, postQuestion, change, check, ...channel }: VendorChannel<P>): Channel {
+export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
+  const { vendor, find, post, repost, postFile, postQuestion, change, typing: _signs, streaming: _edits, check, ...channel } = parts;
   // Without `find` no place is looked up, and no function reads `P`.
   const locate = async (message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> =>
     (await find?.(message, signal)) as P;
@@ -28,6 +80,22 @@ export function vendorChannel<P>({ vendor, find, post, postQuestion, change, che
         () => locate(message, signal),
         (place) => post(message, place, signal),
       ),
+    ...(repost && {
+      resend: (message, since, signal) =>
+        sendAfter(
+          vendor,
+          () => locate(message, signal),
+          (place) => repost(message, place, since, signal),
+        ),
+    }),
+    ...(postFile && {
+      sendFile: (file, signal) =>
+        sendAfter(
+          vendor,
+          () => locate(file, signal),
+          (place) => postFile(file, place, signal),
+        ),
+    }),
     ...(postQuestion && {
       ask: (question, signal) =>
         sendAfter(
@@ -44,6 +112,7 @@ export function vendorChannel<P>({ vendor, find, post, postQuestion, change, che
           async () => sentResult(...ended.messageIds),
         ),
     }),
+    ...buildLive(parts, locate),
     ...(check && { probe: (signal) => probing(vendor, () => check(signal)) }),
   };
 }

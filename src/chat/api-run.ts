@@ -31,8 +31,11 @@ const STOPPED: Record<string, string> = {
 
 /** Returns what documents are searched for: the last thing the user said. */
 function getQuestion({ messages }: ChatRequest): string {
-  const last = messages.findLast((message) => message.role === "user");
-  return last?.role === "user" ? last.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") : "";
+  const texts = messages.map((message) =>
+    message.role === "user" ? message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") : "",
+  );
+  // The images of a tool's result are a message of the user without words.
+  return texts.findLast((text) => text !== "") ?? "";
 }
 
 function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): RunRecord {
@@ -162,6 +165,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
     },
     async prepare(run, agent) {
       history = await historyFor(request, run, getHistoryLimits({ agent, context }, run.spec.session), store);
+      turn.enter(history.session);
       return {
         input: buildTurnInput(request, history, words),
         tenant: request.caller.tenant,
@@ -207,6 +211,9 @@ export async function executeTurn(
   context: ActionContext,
 ): Promise<void> {
   const kind = createApiRun(request, turn, before, deps, context);
+  const { memory, ...rest } = deps;
+  // One shot is no conversation to which notes could belong.
+  const given = { ...rest, ...(memory && request.session.kind !== "none" && { memory }) };
   // A failure that cannot be written either: the caller hears of it all the same.
-  await execute(kind, deps, turn.abort.signal).catch((error: unknown) => turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")));
+  await execute(kind, given, turn.abort.signal).catch((error: unknown) => turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")));
 }

@@ -5,6 +5,8 @@ import type { ChatEnd, ChatListener, ChatRequest, ChatTurn } from "./types.ts";
 /** The inside of a turn: what its callers hear, and how it is stopped. */
 export interface LiveTurn extends ChatTurn {
   readonly abort: AbortController;
+  /** Called by the executor once it is known which session the turn is in. */
+  enter(session: SessionRef): void;
   /** Called by the executor. */
   say(delta: string): void;
   think(delta: string): void;
@@ -23,9 +25,12 @@ const getSessionName = ({ session }: ChatRequest, runId: string): string | undef
     case "named":
       return session.id;
     case "after":
-      return session.run.spec.session.key.split(":").slice(3).join(":");
+      return undefined;
   }
 };
+
+/** The name of a session of the API in its key. */
+const getName = ({ key }: SessionRef): string => key.split(":").slice(3).join(":");
 
 /** The session that a turn is in, or would be in: its key has the caller's id, so that no caller reaches another's. */
 export function getChatSession({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
@@ -63,17 +68,21 @@ class Pieces {
 export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
   // The request itself is not held on to: it may have images, and a turn is remembered for its repeats.
-  const oneShot = request.session.kind === "none";
+  const isOneShot = request.session.kind === "none";
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
   const pieces = new Pieces();
   const asked: ApprovalRecord[] = [];
-  const turn: LiveTurn & { end: ChatEnd | undefined } = {
+  const turn: LiveTurn & { end: ChatEnd | undefined; sessionId: string | undefined } = {
     runId,
     createdAt: now,
+    isOneShot,
     sessionId: getSessionName(request, runId),
     abort,
+    enter(session) {
+      if (!isOneShot) turn.sessionId = getName(session);
+    },
     end: undefined,
     done: Promise.resolve(),
     listen(listener) {
@@ -86,7 +95,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
       listeners.add(listener);
       return () => {
         listeners.delete(listener);
-        if (listeners.size === 0 && !turn.end && oneShot) abort.abort("hangup");
+        if (listeners.size === 0 && !turn.end && isOneShot) abort.abort("hangup");
       };
     },
     say: (delta) => pieces.add(false, delta, listeners),

@@ -5,7 +5,8 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { ApprovalRecord, FencingToken, RunRecord, Store, Usage, VendorError } from "../store/types.ts";
-import type { KnowledgeSearch, Citation } from "../runs/knowledge.ts";
+import type { Memory } from "../memory/notes.ts";
+import type { KnowledgeSearch, NumberedCitation } from "../runs/knowledge.ts";
 import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
 
 /** Which conversation a turn belongs to. */
@@ -53,7 +54,7 @@ export type ChatEnd =
       finish: string;
       /** As the provider counted it; empty if it did not. */
       usage: Usage;
-      citations: readonly Citation[];
+      citations: readonly NumberedCitation[];
     }
   | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number; isAway?: true };
 
@@ -70,7 +71,9 @@ export interface ChatListener {
 export interface ChatTurn {
   readonly runId: string;
   readonly createdAt: number;
-  /** The name of its session, for the caller; undefined for one shot. */
+  /** True for a turn without a session, which is stopped when its last caller has gone. */
+  readonly isOneShot: boolean;
+  /** The name of its session, for the caller; undefined for one shot, and for a turn after a response until it is known whether it is a branch. */
   readonly sessionId: string | undefined;
   readonly end: ChatEnd | undefined;
   /** Hears all that was said so far, then all that follows. Returns how to leave; when the last one leaves, one shot is stopped. */
@@ -105,4 +108,5 @@ export interface ChatDeps {
   parking: TurnDeps["parking"];
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
+  memory?: Memory;
 }

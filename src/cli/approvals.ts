@@ -56,6 +56,7 @@ function printApproval(approval: ApprovalView, io: CliIo): void {
     agent: approval.agentId,
     tool: approval.tool,
     why: approval.why,
+    "asked by": approval.askedBy,
     run: approval.runId,
     asked: localTime(approval.askedAt),
     until: decision ? null : localTime(approval.expiresAt),

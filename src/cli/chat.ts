@@ -66,7 +66,7 @@ export function remoteChat(url: string, key: string, agent: string): (message: s
     }
     if (!done) throw new RouseError({ code: "internal", message: "the answer broke off" });
     messages.push(...asked.slice(-1), { role: "assistant", content: reply });
-    yield { type: "end", ok: true, reply, usage: {}, citations: [] };
+    yield { type: "end", ok: true, reply, usage: {}, citations: [], marks: [] };
   };
 }
 
@@ -102,10 +102,10 @@ interface Taken {
 }
 
 /** The passages of a turn that its reply names, as `[1]`. */
-const namedSources = ({ reply, citations }: Extract<ChatLine, { type: "end"; ok: true }>): Taken["sources"] =>
+const namedSources = ({ citations, marks }: Extract<ChatLine, { type: "end"; ok: true }>): Taken["sources"] =>
   citations
-    .map(({ chunkId, filename, page }, index) => ({ number: index + 1, chunkId, filename, page }))
-    .filter(({ number }) => reply.includes(`[${number}]`));
+    .filter((citation) => marks.some(({ number }) => number === citation.number))
+    .map(({ number, chunkId, filename, page }) => ({ number, chunkId, filename, page }));
 
 /** Takes one turn and prints it as it comes. Ctrl-C stops the turn, not the program. */
 async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo): Promise<Taken> {

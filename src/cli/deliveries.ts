@@ -59,6 +59,8 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
     to: delivery.to,
     thread: delivery.thread,
     sent: `${delivery.sentChunks} of ${delivery.chunks}`,
+    files: delivery.files > 0 ? `${delivery.sentFiles} of ${delivery.files}` : null,
+    warning: delivery.warnings.join("; "),
     tries: delivery.attempts,
     "message ids": delivery.messageIds.join(", "),
     created: localTime(delivery.createdAt),
@@ -68,14 +70,18 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   delivery.texts.forEach((text, index) =>
     printBlock(io, `message ${index + 1} (${index < delivery.sentChunks ? "sent" : "not sent"})`, text),
   );
+  delivery.attached.forEach(({ name, mediaType, bytes }, index) =>
+    printBlock(io, `file ${index + 1} (${index < delivery.sentFiles ? "sent" : "not sent"})`, `${name}, ${mediaType}, ${bytes} bytes`),
+  );
 }
 
 const LATER = "no gateway runs just now: what is pending is sent with the next `rouse start`\n";
 
-async function retryOne(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+async function retryOne(id: string, options: RetryDeliveries, io: CliIo): Promise<void> {
+  const query = { arrived: options.arrived ? ("1" as const) : undefined };
   const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    ...(await read(to.api.deliveries[":id"].retry.$post(withId(await resolveId(to, "deliveries", id))))),
+    ...(await read(to.api.deliveries[":id"].retry.$post({ ...withId(await resolveId(to, "deliveries", id)), query }))),
   }));
   if (options.json) return printJson(io, answer);
   const { delivery } = answer;
@@ -84,6 +90,7 @@ async function retryOne(id: string, options: CommonOptions, io: CliIo): Promise<
 }
 
 interface RetryDeliveries extends RetryOptions {
+  arrived?: boolean;
   failed?: boolean;
   route: boolean;
   status?: string;
@@ -100,6 +107,7 @@ async function retry(id: string | undefined, options: RetryDeliveries, io: CliIo
     checkOne(options, CHOOSING);
     return retryOne(id, options, io);
   }
+  if (options.arrived) throw usage("--arrived goes with one delivery: name it");
   if (!isMany) throw usage("name one delivery, or choose several with --no-route, --failed, --status, --channel or --since");
   if (named > 1) throw usage("use one of --no-route, --failed and --status");
   const asked = options.route ? options.status : "no_route";
@@ -126,6 +134,7 @@ export function register(program: Command, io: CliIo): void {
   const command = deliveries
     .command("retry [delivery]")
     .description("send again what failed, from the first chunk that was not sent; a reply without a route once there is one")
+    .option("--arrived", "of one that is unknown: its message in doubt is in the chat, so go on after it")
     .option("--no-route", "all replies that have no route")
     .option("--failed", "all that failed, also for want of a route")
     .option("--status <status>", `all of this status: ${RETRIED_DELIVERIES.join(", ")}`)
@@ -133,6 +142,7 @@ export function register(program: Command, io: CliIo): void {
   reading(
     retryingMany(command),
     "rouse deliveries retry dlv_…",
+    "rouse deliveries retry dlv_… --arrived",
     "rouse deliveries retry --no-route",
     "rouse deliveries retry --failed --since 1d --dry-run",
   ).action((id: string | undefined, options: RetryDeliveries) => retry(id, options, io));

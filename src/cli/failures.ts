@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { FailureGroup, GroupStatus } from "../admin/watch-views.ts";
+import { RouseError } from "../core/errors.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
@@ -13,6 +14,7 @@ interface ListOptions extends CommonOptions {
   kind?: string;
   path?: string;
   mapping?: string;
+  sender?: string;
   assignee?: string;
   limit?: string;
 }
@@ -44,13 +46,14 @@ async function list({ config, json, verbose: _verbose, status, kind, ...filters 
   if (failures.length === 0) return io.out("no failures\n");
   printTable(
     io,
-    ["FAILURE", "COUNT", "LAST", "24 HOURS", "STATUS", "CAUSE"],
+    ["FAILURE", "COUNT", "LAST", "24 HOURS", "STATUS", "SENDER", "CAUSE"],
     failures.map((one) => [
       one.id,
       String(one.count),
       shortTime(one.lastSeen, io.now()),
       renderSpark(one.hours),
       renderStatus(one),
+      one.sender ?? "–",
       one.title,
     ]),
   );
@@ -58,12 +61,12 @@ async function list({ config, json, verbose: _verbose, status, kind, ...filters 
   if (!isComplete) io.out("\nonly the newest failures were looked at: the counts are too low\n");
 }
 
-/** Finds the id that begins so. */
-async function findId({ api }: GatewayConnection, prefix: string): Promise<string> {
+/** Finds the group whose id begins so. A group that is not listed may have an id that an earlier version gave it. */
+async function find({ api }: GatewayConnection, prefix: string): Promise<{ id: string; revision?: number }> {
   const { failures } = await read(api.failures.$get({ query: { limit: "500" } }));
   const found = failures.filter(({ id }) => id.startsWith(prefix));
   if (found.length > 1) throw usage(`"${prefix}" begins the ids of ${found.length} groups: write more of it`);
-  return found[0]?.id ?? prefix;
+  return found[0] ?? { id: prefix };
 }
 
 function print(io: CliIo, group: FailureGroup): void {
@@ -81,32 +84,50 @@ function print(io: CliIo, group: FailureGroup): void {
     mapping: group.mapping,
     code: group.code,
     channel: group.channel,
+    sender: group.sender,
     "snoozed until": at(group.snoozedUntil),
     resolved: resolved && `${at(resolved.at)}${resolved.version === null ? "" : ` in config version ${resolved.version}`}`,
+    revision: group.revision,
     example: `${group.example}  (${SHOWS[group.kind]} ${group.example})`,
   });
   if (group.message !== null) printBlock(io, "message", group.message);
 }
 
 async function show(prefix: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) => read(to.api.failures[":id"].$get(withId(await findId(to, prefix)))));
+  const answer = await connected(options, io, async (to) => read(to.api.failures[":id"].$get(withId((await find(to, prefix)).id))));
   if (options.json) return printJson(io, answer);
   print(io, answer.failure);
 }
 
 interface Change {
-  action: "assign" | "snooze" | "resolve" | "reopen";
+  action: "assign" | "snooze" | "resolve" | "reopen" | "undo";
   assignee?: string | null;
   until?: string;
   version?: number;
+  revision?: number;
+}
+
+/** Says of a refused change how to see what the group is now. */
+function explainConflict(id: string, error: unknown): never {
+  if (!(error instanceof RouseError) || error.code !== "conflict") throw error;
+  throw new RouseError({ code: "conflict", message: `${error.message}: rouse failures show ${id}` });
 }
 
 async function change(prefix: string, json: Change, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) =>
-    read(to.api.failures[":id"].$post({ ...withId(await findId(to, prefix)), json })),
-  );
+  const answer = await connected(options, io, async (to) => {
+    const { id, revision } = await find(to, prefix);
+    // Only the change that is the last one now is taken back, and not one that someone makes meanwhile.
+    const body = json.action === "undo" && revision !== undefined ? { revision, ...json } : json;
+    return read(to.api.failures[":id"].$post({ ...withId(id), json: body })).catch((error: unknown) => explainConflict(id, error));
+  });
   if (options.json) return printJson(io, answer);
   io.out(`${answer.failure.id}  ${renderStatus(answer.failure)}  ${cell(answer.failure.title)}\n`);
+}
+
+function parseRevision(text: string | undefined): { revision?: number } {
+  if (text === undefined) return {};
+  if (!/^\d+$/.test(text)) throw usage(`--revision ${text}: write the number that rouse failures show prints as revision`);
+  return { revision: Number(text) };
 }
 
 function parseVersion(text: string | undefined): { version?: number } {
@@ -142,6 +163,19 @@ function registerChanges(failures: Command, io: CliIo): void {
   ).action((id: string, options: CommonOptions) => change(id, { action: "reopen" }, options, io));
 }
 
+function registerUndo(failures: Command, io: CliIo): void {
+  reading(
+    failures
+      .command("undo <failure>")
+      .description("take back the last change of a group: an assign, snooze, resolve or reopen")
+      .option("--revision <number>", "only if the group still has this revision, as rouse failures show prints it"),
+    "rouse failures undo fgr_1f4…",
+    "rouse failures undo fgr_1f4… --revision 3",
+  ).action((id: string, { revision, ...options }: CommonOptions & { revision?: string }) =>
+    change(id, { action: "undo", ...parseRevision(revision) }, options, io),
+  );
+}
+
 export function register(program: Command, io: CliIo): void {
   const failures = program.command("failures").description("what failed, by its cause");
   reading(
@@ -153,6 +187,7 @@ export function register(program: Command, io: CliIo): void {
       .option("--kind <kind>", "event, run or delivery")
       .option("--path <path>", "of one hook path")
       .option("--mapping <id>", "of one mapping")
+      .option("--sender <name>", 'of one credential, such as "hooks.token", "path:shop" or "api:front"')
       .option("--assignee <name>", "of one person")
       .option("--limit <n>", "how many (default 50, at most 500)"),
     "rouse failures list --status open",
@@ -161,4 +196,5 @@ export function register(program: Command, io: CliIo): void {
     (id: string, options: CommonOptions) => show(id, options, io),
   );
   registerChanges(failures, io);
+  registerUndo(failures, io);
 }

@@ -4,7 +4,7 @@ import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import { readProviders } from "../config/providers.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
-import { configuredEmbedder, embeddingIssues } from "../knowledge/configured.ts";
+import { configuredSearchModels, searchModelIssues } from "../knowledge/configured.ts";
 import { createKnowledge } from "../knowledge/knowledge.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
 import type { DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage, PassagePage, PassageQuery } from "../knowledge/types.ts";
@@ -77,9 +77,8 @@ async function openHere(
   io: CliIo,
 ): Promise<KnowledgeAccess & { close(): Promise<void> }> {
   const kinds = readProviders(BUILTIN_PLUGINS);
-  const issues = embeddingIssues(config, kinds);
+  const issues = searchModelIssues(config, kinds);
   if (issues.length > 0) throw configInvalid({ issues });
-  const embed = configuredEmbedder({ config, env: io.env, fetch: SYSTEM.fetch, kinds });
   const url = storeUrl(config.store.url, stateDir);
   const sql = getSqlSource(await findDriver(url, options, io), url);
   const knowledge = await createKnowledge({
@@ -88,8 +87,8 @@ async function openHere(
     clock: systemClock,
     log: createCommandLogger(options, io),
     config: config.platform.knowledge,
-    ...(embed === undefined ? {} : { embed }),
     sql,
+    ...configuredSearchModels({ config, env: io.env, fetch: SYSTEM.fetch, kinds }),
   });
   const agentIds = (agent: string | undefined) => (agent === undefined ? {} : { agentIds: [agent] });
   return {

@@ -1,17 +1,13 @@
-import { resolve } from "node:path";
 import type { Command } from "commander";
-import { evaluate } from "../knowledge/evaluate.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE, type DocumentStatus, type Passage } from "../knowledge/types.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { createCommandLogger } from "./log.ts";
+import { addEvalCommand } from "./knowledge-eval.ts";
 import { add, reindex, type AddOptions } from "./knowledge-add.ts";
 import { notFound, parseChoice, withKnowledge, type TenantOptions } from "./knowledge-open.ts";
-import { pairs, reading, type CommonOptions } from "./options.ts";
+import { pairs, reading } from "./options.ts";
 import { printBlock, printFields, printJson, printTable } from "./print.ts";
-import { createProgress } from "./progress.ts";
-import { findDriver } from "./store-driver.ts";
 import { bytes, cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends TenantOptions {
@@ -24,10 +20,6 @@ interface ListOptions extends TenantOptions {
 interface SearchOptions extends TenantOptions {
   agent?: string;
   limit?: string;
-}
-
-interface EvalOptions extends CommonOptions {
-  store?: string;
 }
 
 function parseNumber(option: string, text: string | undefined): number | undefined {
@@ -135,29 +127,6 @@ async function search(words: string[], options: SearchOptions, io: CliIo): Promi
   for (const [index, passage] of passages.entries()) printPassage(passage, index + 1, io);
 }
 
-async function evaluateFolder(folder: string, options: EvalOptions, io: CliIo): Promise<void> {
-  const { store: url } = options;
-  const driver = url === undefined ? undefined : await findDriver(url, options, io).catch(() => undefined);
-  if (url !== undefined && !driver?.scratch) throw usage('--store: write "postgres://user:password@host:5432/database"');
-  const store = url !== undefined && driver ? { url, driver } : undefined;
-  const progress = createProgress(io, "indexing");
-  const log = createCommandLogger(options, io);
-  const onProgress = (done: number, total: number): void => progress.update(done, `${done}/${total} chunks`);
-  const figures = await evaluate(resolve(io.cwd, folder), { log, env: io.env, onProgress, store }).finally(() => progress.end());
-  if (options.json) return printJson(io, figures);
-  printFields(io, {
-    documents: figures.documents,
-    chunks: figures.chunks,
-    queries: figures.queries,
-    "nDCG@10": figures.ndcg10.toFixed(4),
-    MAP: figures.map.toFixed(4),
-    "recall@100": figures.recall100.toFixed(4),
-    "indexed in": `${figures.indexSeconds.toFixed(1)} s`,
-    "search p50": `${figures.searchMs.p50.toFixed(1)} ms`,
-    "search p95": `${figures.searchMs.p95.toFixed(1)} ms`,
-  });
-}
-
 const collect = (value: string, before: string[] = []): string[] => [...before, value];
 
 export function register(program: Command, io: CliIo): void {
@@ -208,12 +177,5 @@ export function register(program: Command, io: CliIo): void {
       .option("--limit <n>", "how many (default 8)"),
     "rouse knowledge search how long is lost property kept",
   ).action((words: string[], options: SearchOptions) => search(words, options, io));
-  reading(
-    knowledge
-      .command("eval <folder>")
-      .description("measure the search by words on a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR); keeps nothing")
-      .option("--store <url>", "measure the one in this PostgreSQL, in a schema that is made for it and dropped"),
-    "rouse knowledge eval ./beir/scifact",
-    "rouse knowledge eval ./beir/scifact --store postgres://localhost:5432/rouse",
-  ).action((folder: string, options: EvalOptions) => evaluateFolder(folder, options, io));
+  addEvalCommand(knowledge, io);
 }

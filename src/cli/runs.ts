@@ -17,17 +17,19 @@ interface ListOptions extends PageOptions {
   status?: string;
   session?: string;
   event?: string;
+  endedSince?: string;
+  endedUntil?: string;
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { status, session: sessionKey, since, limit } = options;
+  const { status, session: sessionKey, since, limit, endedSince, endedUntil } = options;
   const answer = await connected(options, io, async (to) => {
     const eventId = options.event && (await resolveId(to, "events", options.event));
     const before = options.before && (await resolveId(to, "runs", options.before));
     return readListPage(
       io,
       { before, limit },
-      (page) => read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, ...page } })),
+      (page) => read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, endedSince, endedUntil, ...page } })),
       ({ runs }) => runs,
     );
   });
@@ -269,8 +271,11 @@ export function register(program: Command, io: CliIo): void {
       .description("runs, newest first")
       .option("--status <status>", "parked, collecting, queued, running, waiting, succeeded, failed, timed_out or cancelled")
       .option("--session <key>", "of one session")
-      .option("--event <id>", "of one event"),
+      .option("--event <id>", "of one event")
+      .option("--ended-since <time>", "that ended since then; the one that ended last comes first")
+      .option("--ended-until <time>", "that ended before"),
     "rouse runs list --status failed --since 1d",
+    "rouse runs list --ended-since 2026-01-30 --ended-until 2026-01-31",
   ).action((options: ListOptions) => list(options, io));
   reading(runs.command("show <run>").description("one run with its input, steps and reply"), "rouse runs show run_…").action(
     (id: string, options: CommonOptions) => show(id, options, io),

@@ -1,4 +1,4 @@
-import { oneLine } from "../core/text.ts";
+import { oneLine, renderSpan } from "../core/text.ts";
 
 // Control characters, and those that change the direction of text: a hook's text must not steer the terminal, nor look like other text.
 // oxlint-disable-next-line no-control-regex -- control characters are what goes
@@ -72,10 +72,7 @@ export function localTime(time: string | number): string {
 /** `1.4 s`, `3 min`, `2 h`: the time between two points, or `–`. */
 export function renderDuration(from: string | null, to: string | null): string {
   if (from === null || to === null) return "–";
-  const seconds = (Date.parse(to) - Date.parse(from)) / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  return renderSpan((Date.parse(to) - Date.parse(from)) / 1000);
 }
 
 /** `12.3 MB`. */

@@ -2,7 +2,11 @@
 import type { Attachment } from "../store/attachments.ts";
 import type { Cursor } from "../store/cursor.ts";
 import type { Verdict } from "../store/steps.ts";
+import type { LiveEdits, TypingSign } from "./live.ts";
+import type { SendResult } from "./send-result.ts";
 
+export type * from "./live.ts";
+export type * from "./send-result.ts";
 export type { Attachment, Cursor, Verdict };
 
 /** One message, already in a piece that fits the channel. */
@@ -15,18 +19,21 @@ export interface OutgoingMessage {
   replyTo?: string;
   /** The same for every try at this piece: channels that know idempotency keys use it. */
   idempotencyKey: string;
+  /** Set if the vendor took the message and then refused it, and the channel asked to send it once more (`resend`). */
+  refused?: true;
 }
 
-/**
- * How sending ended. `retry` may pass later (`afterMs`: the channel's own wish), `failed` never will,
- * `unknown` may have arrived and is not sent again.
- * `reason` is kept and shown to the operator: no body, no credential.
- */
-export type SendResult =
-  | { status: "sent"; messageIds?: string[] }
-  | { status: "retry"; reason: string; afterMs?: number }
-  | { status: "failed"; reason: string }
-  | { status: "unknown"; reason: string };
+/** A file that the agent sends. */
+export interface OutgoingFile extends Omit<OutgoingMessage, "text"> {
+  /** Safe as the name of a file: no path, no control characters. */
+  name: string;
+  /** What the bytes are, as the gateway has found out by looking at them. */
+  mediaType: string;
+  data: Uint8Array<ArrayBuffer>;
+}
+
+/** How sending a file ended. `unsupported`: the channel cannot send this file, and says so in words in its place. */
+export type FileSendResult = SendResult | { status: "unsupported"; reason: string };
 
 /** A question to a person about one tool call. The person presses a button, or writes what `instruction` says. */
 export interface ApprovalQuestion {
@@ -45,6 +52,8 @@ export interface ApprovalQuestion {
   expiresAt: number;
   /** The same for every try at this question. */
   idempotencyKey: string;
+  /** As in `OutgoingMessage`. */
+  refused?: true;
 }
 
 /** A question that was decided or has expired: its buttons are to go. */
@@ -65,6 +74,8 @@ export interface ApprovalPress {
   from: string;
   code: string;
   verdict: Verdict;
+  /** The language of the person's app, as `IncomingMessage.language`. */
+  language?: string | undefined;
 }
 
 /** The bytes of a file, or why there are none: `retry` may pass later, `failed` never will. `reason` quotes no address. */
@@ -77,7 +88,10 @@ export type FetchedFile =
 export interface EarlierMessage {
   /** Who wrote it: a display name or an id. */
   author?: string | undefined;
+  /** Empty only if there are attachments. */
   text: string;
+  /** Its files: the agent gets their content, too. */
+  attachments?: readonly Attachment[] | undefined;
 }
 
 /** A message of a thread, as the vendor's API gives it. */
@@ -86,6 +100,8 @@ export interface ThreadMessage extends EarlierMessage {
   id: string;
   /** When it was written, in milliseconds since the epoch. */
   at: number;
+  /** Of a message that the gateway sent, if the vendor keeps it: the key in `OutgoingMessage`. */
+  idempotencyKey?: string | undefined;
 }
 
 /** The part of a thread that is asked for. */
@@ -95,6 +111,14 @@ export interface ThreadPlace {
   /** The id of a message: only those before it. */
   before: string;
   limit: number;
+}
+
+/** A message that did not arrive although the vendor had taken it. `idempotencyKey` as it was sent; `reason` as in `SendResult`. */
+export interface LostMessage {
+  idempotencyKey: string;
+  reason: string;
+  /** Whether the message is to be sent once more, as `refused`. */
+  resend?: boolean;
 }
 
 /** A message that somebody wrote on the channel. */
@@ -151,8 +175,8 @@ export interface ChannelHost extends Cursor {
    * not allowed. Fails only if the store cannot be reached.
    */
   decide(press: ApprovalPress): Promise<{ text: string }>;
-  /** Tells that a message did not arrive that the vendor had taken. `idempotencyKey` as it was sent; `reason` as in `SendResult`. */
-  notDelivered(message: { idempotencyKey: string; reason: string }): Promise<void>;
+  /** Tells that a message did not arrive that the vendor had taken. */
+  notDelivered(message: LostMessage): Promise<void>;
   report(state: ServiceState): void;
 }
 
@@ -166,6 +190,13 @@ export type DmPolicy = (typeof DM_POLICIES)[number];
 /** A place where replies go. Only `send` is required. */
 export interface Channel {
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendResult>;
+  /** Sends a file. Without it the gateway sends a sentence in the file's place. */
+  sendFile?(file: OutgoingFile, signal: AbortSignal): Promise<FileSendResult>;
+  /**
+   * Sends a message that may have arrived already, by a try that began at `since` (milliseconds since the epoch) and ended with
+   * its process. Finds out first; answers `unknown` if the vendor cannot tell. Without it such a delivery ends as `unknown`.
+   */
+  resend?(message: OutgoingMessage, since: number, signal: AbortSignal): Promise<SendResult>;
   /**
    * Asks with buttons, whose presses go to `ChannelHost.decide`. If buttons do not work here it sends `text` and `instruction`.
    * Without it the gateway sends both as a message.
@@ -173,6 +204,10 @@ export interface Channel {
   ask?(question: ApprovalQuestion, signal: AbortSignal): Promise<SendResult>;
   /** Takes the buttons of a question away, if the vendor lets a message be changed. */
   endQuestion?(question: EndedQuestion, signal: AbortSignal): Promise<SendResult>;
+  /** The sign that the agent is typing. `typing: false` in the channel's section of the config turns it off. */
+  typing?: TypingSign;
+  /** Messages that show the text of a running turn. `streaming: true` in the channel's section of the config turns it on. */
+  streaming?: LiveEdits;
   /** Opens a file that came with a message. Credentials go to the vendor's hosts alone, and no redirect is followed. */
   fetchFile?(file: Attachment, signal: AbortSignal): Promise<FetchedFile>;
   /** Finds a message that was quoted by its id alone; undefined if the vendor does not have it. */

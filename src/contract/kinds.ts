@@ -11,8 +11,52 @@ export interface Hooks {
   hook(path: string, body: unknown): Promise<{ status: number; body: unknown }>;
 }
 
+/** A document at the place that a source reads. */
+export interface SourceEntry {
+  /** Names it at its place, such as a path. */
+  id: string;
+  filename: string;
+  /** Changes with the content, such as a time and a size. If it has changed, the document is read. */
+  version: string;
+  /** Returns its bytes; "gone" if it is not there any more. What it throws is reported, and the version before stays. */
+  read(signal: AbortSignal): Promise<Uint8Array | "gone">;
+}
+
+/** Who may search the documents of a source. */
+export interface SourceAudience {
+  /** The tenant that they belong to. Default: the operator's. */
+  tenant?: string | undefined;
+  /** The agents that may search them. Default: all of the tenant. */
+  agents?: readonly string[] | undefined;
+}
+
+/** How many documents a sync has added, replaced, removed and left as they are, and which could not be read. */
+export interface SyncReport {
+  added: number;
+  replaced: number;
+  removed: number;
+  unchanged: number;
+  failed: { id: string; message: string }[];
+  /** Documents that stay although the place is empty: it may be away, such as a disk that is not mounted. */
+  kept: number;
+}
+
+/** Keeps documents as they are at a place outside. */
+export interface SourceDocuments {
+  /**
+   * Makes the documents of `place` those of `entries`: changed ones are read, and those that are not listed are removed, but
+   * not if the list is empty or throws.
+   */
+  sync(
+    place: string,
+    entries: Iterable<SourceEntry> | AsyncIterable<SourceEntry>,
+    options: SourceAudience & { signal: AbortSignal },
+  ): Promise<SyncReport>;
+}
+
 /** The gateway, as a source sees it. With its cursor a source goes on where it stopped, on whichever gateway runs it next. */
 export interface SourceHost extends Hooks, Cursor {
+  documents: SourceDocuments;
   report(state: ServiceState): void;
 }
 

@@ -75,7 +75,7 @@ export const REQUEST_ERRORS = {
     meaning: 'The console may write no file (`gateway.console: "read"`). The command line may.',
   },
   token_needed: { status: 403, meaning: "The console needs the gateway token again: it was shown more than 15 minutes ago." },
-  conflict: { status: 409, meaning: "The file has changed since the change of it was shown." },
+  conflict: { status: 409, meaning: "What the change is of has changed since it was shown: a file, or a group of failures." },
   superseded: { status: 409, meaning: "A newer request of the same client has taken the place of this one." },
   what_if_unavailable: {
     status: 501,

@@ -5,7 +5,7 @@ const POOL = Buffer.allocUnsafe(17 * 256);
 let offset = POOL.length;
 
 /** The kinds of id: the prefix tells a reader of a log or a receipt what an id names. */
-export type IdPrefix = "evt" | "run" | "sev" | "dlv" | "req" | "job" | "trn" | "doc" | "gwy" | "apr" | "rul" | "sch" | "par";
+export type IdPrefix = "evt" | "run" | "sev" | "dlv" | "req" | "job" | "trn" | "doc" | "gwy" | "apr" | "rul" | "sch" | "par" | "mem";
 
 function base32Time(ms: number): string {
   let text = "";
@@ -51,6 +51,10 @@ export function newId(prefix: IdPrefix, nowMs?: number): string {
   offset += 17;
   return text;
 }
+
+/** Returns the id below which all ids of earlier milliseconds lie, and none of later ones. */
+export const firstIdOf = (prefix: Exclude<IdPrefix, "req">, ms: number): string =>
+  `${prefix}_${base32Time(Math.min(Math.max(0, Math.ceil(ms)), 32 ** 9 - 1))}${"0".repeat(26)}`;
 
 /** Returns the id that this seed always has: it sorts by `ms`, as those that `newId` makes. */
 export function seededId(prefix: Exclude<IdPrefix, "req">, ms: number, seed: string): string {

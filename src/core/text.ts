@@ -5,7 +5,10 @@
 export interface TextPart {
   text: string;
   outside: boolean;
-  /** Whose words stand without a boundary: the owner's, or those of a sender for whom the operator has taken it away. */
+  /**
+   * Whose words stand without a boundary: the owner's, or those of a sender for whom the operator has taken it away. With
+   * `outside`, the name that a sender on a channel goes by.
+   */
   by?: "owner" | "sender";
 }
 
@@ -48,4 +51,11 @@ export const FORGOTTEN = "[no longer kept]";
 /** Removes the outside parts. */
 export function redactOutside(parts: readonly TextPart[]): TextPart[] {
   return parts.map((part) => (part.outside ? { text: FORGOTTEN, outside: true } : part));
+}
+
+/** A length of time for people: `1.4 s`, `90 s`, `3 min`, `2 h`. */
+export function renderSpan(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }

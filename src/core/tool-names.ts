@@ -8,6 +8,19 @@ export type ToolPatterns = readonly (readonly string[])[];
 export const OWN_SOURCE = "rouse";
 export const SCHEDULE_TOOL = "schedule";
 export const SCHEDULE_TOOL_NAME = `${OWN_SOURCE}.${SCHEDULE_TOOL}`;
+export const SEND_FILE_TOOL = "send_file";
+export const SEND_FILE_TOOL_NAME = `${OWN_SOURCE}.${SEND_FILE_TOOL}`;
+export const REMEMBER_TOOL = "remember";
+export const REMEMBER_TOOL_NAME = `${OWN_SOURCE}.${REMEMBER_TOOL}`;
+export const RECALL_TOOL = "recall";
+export const RECALL_TOOL_NAME = `${OWN_SOURCE}.${RECALL_TOOL}`;
+const OWN_TOOLS = [SCHEDULE_TOOL, SEND_FILE_TOOL, REMEMBER_TOOL, RECALL_TOOL];
+
+/** Returns what is wrong with a pattern of Rouse's own tools, without the source. */
+export const findOwnToolProblem = (pattern: string): string | undefined =>
+  OWN_TOOLS.some((tool) => coversTool([pattern], tool))
+    ? undefined
+    : `Rouse itself has the tools ${OWN_TOOLS.map((tool) => `"${tool}"`).join(", ")}, and no "${pattern.slice(0, 60)}".`;
 
 /** Whether a pattern without its `!` fits a name. The name may be a server's word, of any length. */
 function fits(pattern: string, name: string): boolean {

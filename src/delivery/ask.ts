@@ -1,16 +1,8 @@
-import type { Channel, SendResult, Verdict } from "../contract/channel.ts";
+import type { Channel, SendResult } from "../contract/channel.ts";
+import { getPhrases } from "../core/phrases.ts";
 import type { DeliveryAsk, DeliveryRecord, Route, Store } from "../store/types.ts";
-import { deliveryJob, splitFor, type Planned } from "./plan.ts";
+import { deliveryJob, splitFor, toSendKey, type PlannedSend } from "./plan.ts";
 import type { Channels } from "./types.ts";
-
-/** How a verdict is named on a button: at most 20 characters, which is what the strictest vendor takes. */
-const LABELS: Record<Verdict, string> = {
-  approve: "Approve",
-  deny: "Deny",
-  repeat: "Repeat the call",
-  done: "Treat as done",
-  give_up: "Give up",
-};
 
 /** The id of the question that asks the approver at `position`. It follows from the approval, so that no commit can plan it twice. */
 export function questionId(approvalId: string, position: number): string {
@@ -21,7 +13,7 @@ export function questionId(approvalId: string, position: number): string {
 export function planAsk(
   ask: DeliveryAsk,
   { runId, route, channels, now }: { runId: string; route: Route; channels: Channels; now: number },
-): Required<Planned> {
+): PlannedSend {
   const id = questionId(ask.approvalId, ask.position);
   const chunks = splitFor(route, `${ask.text}\n\n${ask.instruction}`, channels);
   return { delivery: { id, runId, route, chunks, ask, createdAt: now }, job: deliveryJob(id, route, now) };
@@ -31,7 +23,7 @@ export function planAsk(
  * Plans what takes the buttons of a question away. It goes to the same recipient, so it is sent after the question.
  * Undefined if the channel cannot change a message.
  */
-export function planAskEnd(question: DeliveryRecord, text: string, channels: Channels, now: number): Required<Planned> | undefined {
+export function planAskEnd(question: DeliveryRecord, text: string, channels: Channels, now: number): PlannedSend | undefined {
   const { id: asked, ask, runId, route } = question;
   if (!ask || route.to === undefined || !channels.get(route.channel)?.channel.endQuestion) return undefined;
   const id = `${asked}e`;
@@ -46,16 +38,17 @@ export function planAskEnd(question: DeliveryRecord, text: string, channels: Cha
 export async function planNextAsk(
   { ask, runId }: DeliveryRecord,
   { store, channels, now }: { store: Pick<Store, "get">; channels: Channels; now: number },
-): Promise<Required<Planned> | undefined> {
+): Promise<PlannedSend | undefined> {
   const [route, ...next] = ask?.ends === undefined ? (ask?.next ?? []) : [];
   if (!ask || !route) return undefined;
-  const planned = planAsk({ ...ask, next, position: ask.position + 1 }, { runId, route, channels, now });
+  const { text, instruction, language, forNext = { text, instruction, ...(language !== undefined && { language }) }, ...rest } = ask;
+  const planned = planAsk({ ...rest, ...forNext, next, position: ask.position + 1 }, { runId, route, channels, now });
   return (await store.get("delivery", planned.delivery.id)) ? undefined : planned;
 }
 
 /** Sends a question or its end by what the channel has for it. Undefined if the channel has nothing: then the text is sent. */
 export function sendAsk(
-  { id, ask, route: { to, thread, replyTo }, chunks, nextChunk }: DeliveryRecord,
+  { id, ask, route: { to, thread, replyTo }, chunks, nextChunk, resent = false }: DeliveryRecord,
   channel: Channel,
   asked: DeliveryRecord | undefined,
 ): ((signal: AbortSignal) => Promise<SendResult>) | undefined {
@@ -67,16 +60,17 @@ export function sendAsk(
       (await channel.endQuestion?.(ended, signal)) ?? { status: "failed", reason: "the channel cannot change a message" };
   }
   if (!channel.ask) return undefined;
-  const { code, text, instruction, verdicts, expiresAt } = ask;
+  const { code, text, instruction, language, verdicts, expiresAt } = ask;
+  const { labels } = getPhrases(language).questions;
   const question = {
     ...place,
     ...(replyTo !== undefined && { replyTo }),
     code,
     text,
     instruction,
-    verdicts: verdicts.map((verdict) => ({ verdict, label: LABELS[verdict] })),
+    verdicts: verdicts.map((verdict) => ({ verdict, label: labels[verdict] })),
     expiresAt,
-    idempotencyKey: `${id}.0`,
+    ...toSendKey({ id, resent }, 0),
   };
   return (signal) => channel.ask?.(question, signal) ?? Promise.reject(new Error("the channel does not ask"));
 }

@@ -1,28 +1,23 @@
-import { backOff } from "../core/backoff.ts";
-import { isRefusal, type CallOutcome, type Pass, type Refusal } from "../core/breaker.ts";
+import { isRefusal, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
-import { deliveryState, NO_ROUTE } from "../store/types.ts";
-import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
+import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Store } from "../store/types.ts";
 import { planNextAsk, sendAsk } from "./ask.ts";
 import { CALLBACK } from "./callback.ts";
 import { ChannelGate } from "./channel-gate.ts";
-import { resolveRoute } from "./last-route.ts";
-import { deliveryJob, splitFor, writeDelivery, type DeliveryJob } from "./plan.ts";
-import { sendPiece } from "./send.ts";
+import { toSendKey, writeDelivery, type DeliveryJob } from "./plan.ts";
+import { createRetry, type RetryDelivery } from "./retry.ts";
+import { sendPiece, toOutcome } from "./send.ts";
+import { createEdit, hasLiveLeft, removeLive } from "./live.ts";
+import { countPieces, createFileSend } from "./send-file.ts";
+import { getWaitMs, MAX_ASK_ATTEMPTS, MAX_ATTEMPTS, type RetriedSend } from "./tries.ts";
 import type { Channels } from "./types.ts";
+import { buildMark, cannotTell, isMarked, isUncertain } from "./uncertain.ts";
 
-/** Tries of one piece; a piece that got through starts the count again. */
-const MAX_ATTEMPTS = 12;
-/** Tries of a question if there is another person to ask: about half a minute. */
-const MAX_ASK_ATTEMPTS = 5;
-/** The waits between attempts to send. */
-const SEND = { firstMs: 1_000, longestMs: 900_000 };
 const PARALLEL = 8;
 const STOP_MS = 5_000;
 
@@ -30,11 +25,7 @@ export interface DeliveryWorker {
   start(): void;
   /** Takes no more and waits for what is being sent: five seconds, then it is cut off. What is left waits for the next start. */
   stop(): Promise<void>;
-  /**
-   * Sends a delivery again that failed or whose outcome is unknown, from the first piece that was not sent. For a reply that
-   * had no route one is looked for: fails and changes nothing if there is still none.
-   */
-  retry(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
+  retry: RetryDelivery;
 }
 
 export interface DeliveryWorkerOptions {
@@ -58,22 +49,6 @@ export interface DeliveryWorkerOptions {
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
 }
 
-type Retry = Extract<SendResult, { status: "retry" }>;
-
-/** The channel's own wish, else doubling from one second to fifteen minutes, with jitter. */
-function waitMs(attempts: number, result: Retry): number {
-  if (result.afterMs !== undefined) return result.afterMs;
-  return Math.min(backOff(attempts, SEND) * (1 + Math.random() / 2), SEND.longestMs);
-}
-
-/** What the result of a send says about the vendor. A vendor that names a wait limits its callers, and is not away. */
-function toOutcome(result: SendResult, signal: AbortSignal): CallOutcome {
-  if (signal.aborted || result.status === "unknown") return "none";
-  if (result.status === "sent") return "ok";
-  if (result.status === "failed") return "answered";
-  return result.afterMs === undefined ? "away" : "busy";
-}
-
 /** Tells the breaker how a send ended. A delivery that goes on keeps its permission. */
 function leave(pass: Pass | undefined, result: SendResult | undefined, signal: AbortSignal): void {
   if (result && result.status !== "sent") pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
@@ -83,6 +58,10 @@ function leave(pass: Pass | undefined, result: SendResult | undefined, signal: A
 const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean => route.channel !== CALLBACK && !ask?.next.length;
 
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
+/** What became of a piece. `whole`: the rest is in it too. */
+type PieceResult = SendResult & { whole?: boolean; warning?: string | undefined };
+type SentPiece = Extract<PieceResult, { status: "sent" }>;
+
 class DeliverySender {
   readonly worker: PullWorker;
   readonly #options: DeliveryWorkerOptions;
@@ -125,7 +104,12 @@ class DeliverySender {
       return this.#end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
     }
     const held = await this.worker.commit(job, (tx) => {
-      tx.update("delivery", delivery.id, { attempts: delivery.attempts, nextAt: until, error: { code: "retry", message } });
+      tx.update("delivery", delivery.id, {
+        attempts: delivery.attempts,
+        nextAt: until,
+        error: { code: "retry", message },
+        ...buildMark(delivery),
+      });
       tx.settle(job, Math.min(now + LOOK_MS, endsAt), { resetAttempts: true });
     });
     if (held) parking.park(job, [of]);
@@ -133,7 +117,7 @@ class DeliverySender {
   }
 
   async #sendAll(job: Job, delivery: DeliveryRecord, signal: AbortSignal, pass: Pass | undefined): Promise<void> {
-    const { store } = this.#options;
+    const { store, channels, clock } = this.#options;
     const asked = delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
     const problem = await this.#findAskProblem(delivery, asked);
     if (problem !== undefined) return this.#end(job, delivery, "failed", { code: "decided", message: problem });
@@ -141,35 +125,67 @@ class DeliverySender {
     if (job.attempts > MAX_ATTEMPTS)
       return this.#end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
     let progress = false;
-    for (let text = delivery.chunks[delivery.nextChunk]; text !== undefined; text = delivery.chunks[delivery.nextChunk]) {
-      if (!this.worker.isRunning)
+    let doubt = delivery.sendingSince;
+    while (delivery.nextChunk < countPieces(delivery)) {
+      if (!this.worker.isRunning) {
+        if (doubt === undefined) delete delivery.sendingSince;
         return this.#later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress, true);
-      const { channel } = delivery.route;
-      if (!(await this.worker.confirm(job, signal))) return;
-      const result = await this.#send(delivery, text, asked, signal);
+      }
+      if (!(await this.worker.confirm(job, signal)) || !(await this.#mark(job, delivery))) return;
+      const result = await this.#send(delivery, asked, doubt, signal);
       leave(pass, result, signal);
-      if (!result)
-        return this.#end(job, delivery, "failed", {
-          code: "no_such_channel",
-          message: `the channel is no longer configured: add channels.${channel} and retry the delivery`,
-        });
-      if (result.status === "retry") return this.#laterOrWait(job, delivery, result, progress, signal);
-      if (result.status !== "sent")
-        return this.#end(job, delivery, result.status, {
-          code: result.status === "failed" ? "refused" : "unknown",
-          message: result.reason,
-        });
+      // An answer says how this try ended, but nothing of one before that is in doubt.
+      if (doubt === undefined && !isUncertain(result)) delete delivery.sendingSince;
+      if (result?.status !== "sent") return this.#stopAt(job, delivery, result, progress, signal);
       progress = true;
-      // Buttons carry the whole question.
-      delivery.nextChunk = result.whole ? delivery.chunks.length : delivery.nextChunk + 1;
-      delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
-      const { nextChunk, messageIds, attempts } = delivery;
-      if (nextChunk === delivery.chunks.length) break;
-      // What was sent is on disk before the next piece goes: a retry goes on after it.
-      if (!(await this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, { nextChunk, messageIds, attempts })))) return;
+      doubt = undefined;
+      if (!(await this.#keepSent(job, delivery, result))) return;
     }
+    const channel = channels().get(delivery.route.channel)?.channel;
+    const left = await removeLive(delivery, channel, { clock, signal, tries: job.attempts });
+    if (left) return this.#laterOrWait(job, delivery, left, progress, signal);
     pass?.leave("ok");
     await this.#end(job, delivery, "delivered", null);
+  }
+
+  /** Writes that a piece was sent before the next one goes, so that a retry goes on after it. The last one is written with the end. */
+  async #keepSent(job: Job, delivery: DeliveryRecord, result: SentPiece): Promise<boolean> {
+    // Buttons carry the whole question.
+    delivery.nextChunk = result.whole ? countPieces(delivery) : delivery.nextChunk + 1;
+    if (result.warning !== undefined) delivery.warnings = [...(delivery.warnings ?? []), result.warning];
+    delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
+    const { nextChunk, messageIds, attempts, warnings } = delivery;
+    const isLast = nextChunk === countPieces(delivery);
+    if (isLast && !hasLiveLeft(delivery)) return true;
+    if (isLast) delete delivery.sendingSince;
+    else if (isMarked(delivery)) delivery.sendingSince = this.#options.clock.now();
+    const change = { nextChunk, messageIds, attempts, ...(warnings && { warnings }), ...buildMark(delivery) };
+    return this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, change));
+  }
+
+  /** Puts a delivery back or ends it, at a piece that was not sent. */
+  #stopAt(
+    job: Job,
+    delivery: DeliveryRecord,
+    result: Exclude<SendResult, { status: "sent" }> | undefined,
+    progress: boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (!result)
+      return this.#end(job, delivery, "failed", {
+        code: "no_such_channel",
+        message: `the channel is no longer configured: add channels.${delivery.route.channel} and retry the delivery`,
+      });
+    if (result.status === "retry") return this.#laterOrWait(job, delivery, result, progress, signal);
+    const code = result.status === "failed" ? "refused" : "unknown";
+    return this.#end(job, delivery, result.status, { code, message: result.reason });
+  }
+
+  /** Writes that a piece is about to be sent: a start that follows a crash knows that it may have arrived. */
+  async #mark(job: Job, delivery: DeliveryRecord): Promise<boolean> {
+    if (!isMarked(delivery) || delivery.sendingSince !== undefined) return true;
+    delivery.sendingSince = this.#options.clock.now();
+    return this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, buildMark(delivery)));
   }
 
   /** Why a question, or its end, is not sent any more. `asked` is the question whose buttons are to go. */
@@ -182,11 +198,11 @@ class DeliverySender {
 
   async #send(
     delivery: DeliveryRecord,
-    text: string,
     asked: DeliveryRecord | undefined,
+    doubt: number | undefined,
     signal: AbortSignal,
-  ): Promise<(SendResult & { whole?: boolean }) | undefined> {
-    const { callbacks, channels, clock, telemetry } = this.#options;
+  ): Promise<PieceResult | undefined> {
+    const { callbacks, channels, clock, telemetry, store } = this.#options;
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : channels().get(id)?.channel;
     if (!channel || to === undefined) return undefined;
@@ -195,14 +211,27 @@ class DeliverySender {
       telemetry ? telemetry.send({ deliveryId, runId, channel: id, attempt, chunk }, send) : send();
     const asking = sendAsk(delivery, channel, asked);
     if (asking) return { ...(await traced(() => sendPiece(asking, clock, signal))), whole: true };
-    const message: OutgoingMessage = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}` };
+    const message: OutgoingMessage = { to, text: delivery.chunks[chunk] ?? "", ...toSendKey(delivery, chunk) };
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
-    return traced(() => sendPiece((until) => channel.send(message, until), clock, signal));
+    const file = createFileSend(delivery, message, { channel, store });
+    const edit = file ? undefined : createEdit(delivery, channel, message);
+    const edited = edit && (await traced(() => sendPiece(edit, clock, signal)));
+    if (edited && edited.status !== "failed") return edited;
+    if (doubt === undefined) {
+      const send = file?.send ?? ((until: AbortSignal): Promise<SendResult> => channel.send(message, until));
+      const result = await traced(() => sendPiece(send, clock, signal));
+      return { ...result, warning: file?.warning };
+    }
+    // No channel can find a file again.
+    if (file || !channel.resend) return cannotTell(id, doubt);
+    return traced(async () =>
+      sendPiece(async (until) => (await channel.resend?.(message, doubt, until)) ?? cannotTell(id, doubt), clock, signal),
+    );
   }
 
   /** Puts a delivery back whose send failed: to wait for its channel if that is away, else for its next try. */
-  #laterOrWait(job: Job, delivery: DeliveryRecord, result: Retry, progress: boolean, { aborted }: AbortSignal): Promise<void> {
+  #laterOrWait(job: Job, delivery: DeliveryRecord, result: RetriedSend, progress: boolean, { aborted }: AbortSignal): Promise<void> {
     const { parking, clock } = this.#options;
     const { channel: of } = delivery.route;
     if (aborted || !waitsForVendor(delivery) || !parking.breaker.isOpen(of)) return this.#later(job, delivery, result, progress, aborted);
@@ -210,10 +239,10 @@ class DeliverySender {
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */
-  async #later(job: Job, delivery: DeliveryRecord, result: Retry, progress: boolean, stopped: boolean): Promise<void> {
+  async #later(job: Job, delivery: DeliveryRecord, result: RetriedSend, progress: boolean, stopped: boolean): Promise<void> {
     const { clock, log, maxAgeMs } = this.#options;
     const now = clock.now();
-    const runAt = stopped ? now : now + waitMs(progress ? 1 : job.attempts, result);
+    const runAt = stopped ? now : now + getWaitMs(progress ? 1 : job.attempts, result);
     const message = result.reason;
     const most = delivery.ask?.next.length ? MAX_ASK_ATTEMPTS : MAX_ATTEMPTS;
     if (!stopped && !progress && job.attempts >= most) {
@@ -224,7 +253,7 @@ class DeliverySender {
     }
     const { id, runId, route, attempts } = delivery;
     await this.worker.commit(job, (tx) => {
-      tx.update("delivery", id, { attempts, nextAt: runAt, error: { code: "retry", message } });
+      tx.update("delivery", id, { attempts, nextAt: runAt, error: { code: "retry", message }, ...buildMark(delivery) });
       tx.settle(job, runAt, { resetAttempts: progress });
     });
     log.info({ deliveryId: id, runId, channel: route.channel, reason: message, waitMs: runAt - now }, "a delivery waits for its next try");
@@ -232,12 +261,15 @@ class DeliverySender {
 
   async #end(job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: DeliveryError | null): Promise<void> {
     const { clock, log, onOutcome, store, channels } = this.#options;
-    const { id, runId, nextChunk, messageIds, attempts } = delivery;
+    const { id, runId, nextChunk, messageIds, attempts, warnings } = delivery;
     const { channel } = delivery.route;
     const isUnreachable = status !== "delivered" && error?.code !== "decided";
     const next = isUnreachable ? await planNextAsk(delivery, { store, channels: channels(), now: clock.now() }) : undefined;
+    // A delivery that an operator sends again still has to be looked for; any other end answers the question.
+    const mark = status === "failed" ? buildMark(delivery) : { sendingSince: null };
     const done = await this.worker.commit(job, (tx) => {
-      tx.update("delivery", id, { status, nextChunk, messageIds, attempts, error, endedAt: clock.now() });
+      const ended = { status, nextChunk, messageIds, attempts, error, endedAt: clock.now(), ...(warnings && { warnings }), ...mark };
+      tx.update("delivery", id, ended);
       if (next) writeDelivery(tx, next);
       tx.settle(job);
     });
@@ -252,39 +284,6 @@ class DeliverySender {
     if (next) log.warn(about, "an approver could not be asked: the next one is");
     else log.error(about, "no approver could be asked on a channel: decide with `rouse approvals`");
   }
-}
-
-/** Queues deliveries again that failed, for an operator. */
-function createRetry(options: DeliveryWorkerOptions): DeliveryWorker["retry"] {
-  const { store, clock } = options;
-
-  /** Looks for a route for a reply that has none; the reply is split again for its channel. */
-  const findRoute = async ({ route: { channel, to }, chunks }: DeliveryRecord): Promise<{ route: Route; chunks: string[] } | string> => {
-    const channels = options.channels();
-    const target = to === undefined ? { channel } : { channel, to };
-    const found = await resolveRoute({ store, channels, agentId: options.mainAgentId(), ...target });
-    if (found.status !== "route") return found.reason;
-    return { route: found.route, chunks: splitFor(found.route, chunks.join(""), channels) };
-  };
-
-  return async (id) => {
-    const delivery = await store.get("delivery", id);
-    if (!delivery) return { ok: false, failure: { code: "not_found", message: "there is no delivery with this id" } };
-    if (delivery.status !== "failed" && delivery.status !== "unknown") {
-      return {
-        ok: false,
-        failure: { code: "not_retryable", message: `only a delivery that failed can be sent again; this one is ${delivery.status}` },
-      };
-    }
-    const routed = deliveryState(delivery) === NO_ROUTE ? await findRoute(delivery) : undefined;
-    if (typeof routed === "string") return { ok: false, failure: { code: "no_route", message: `there is still no route: ${routed}` } };
-    await store.commit((tx) => {
-      tx.update("delivery", id, { ...routed, status: "pending", attempts: 0, nextAt: clock.now(), error: null, endedAt: null });
-      if (routed) tx.update("run", delivery.runId, { route: { status: "route", route: routed.route } });
-      tx.add("job", deliveryJob(id, routed?.route ?? delivery.route, clock.now()));
-    });
-    return { ok: true, delivery: (await store.get("delivery", id)) ?? delivery };
-  };
 }
 
 /** Sends deliveries, and again if an operator says so. */

@@ -1,6 +1,16 @@
 import { newId } from "../core/ids.ts";
 import { NO_ROUTE } from "../store/types.ts";
-import type { DeliveryError, DeliveryRecord, NewDelivery, NewJob, Route, RouteDecision, RunRecord, Writes } from "../store/types.ts";
+import type {
+  DeliveryError,
+  DeliveryFile,
+  DeliveryRecord,
+  NewDelivery,
+  NewJob,
+  Route,
+  RouteDecision,
+  RunRecord,
+  Writes,
+} from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { splitMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
@@ -17,15 +27,37 @@ export function deliveryJob(id: string, route: DeliveryRecord["route"], enqueued
   return { id, kind: "delivery", key: `${route.channel}/${recipient}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
 }
 
+const RESENT = "again";
+
+/** How a piece is known to the channel: one that is sent once more has another key. */
+export const toSendKey = (
+  { id, resent }: Pick<DeliveryRecord, "id" | "resent">,
+  chunk: number,
+): { idempotencyKey: string; refused?: true } =>
+  resent ? { idempotencyKey: `${id}.${chunk}.${RESENT}`, refused: true } : { idempotencyKey: `${id}.${chunk}` };
+
+/** Reads the key that `toSendKey` made. */
+export function parseSendKey(key: string): { id: string; chunk: number; isResent: boolean } {
+  const [id = "", chunk, again] = key.split(".");
+  return { id, chunk: Number(chunk) || 0, isResent: again === RESENT };
+}
+
 /** A delivery and its job, for the commit that ends the run. One that has failed already has no job. */
 export interface Planned {
   delivery: NewDelivery;
   job?: NewJob;
+  /** The files of the delivery, in base64, in order. */
+  contents?: readonly string[];
 }
 
+/** A delivery that is sent. */
+export type PlannedSend = Planned & { job: NewJob };
+
 /** Writes a planned delivery. */
-export function writeDelivery(tx: Writes, { delivery, job }: Planned): void {
+export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Planned): void {
   tx.add("delivery", delivery);
+  for (const [index, { id }] of (delivery.files ?? []).entries())
+    tx.add("toolResult", { id, runId: delivery.id, text: contents[index] ?? "" });
   if (job) tx.add("job", job);
 }
 
@@ -35,6 +67,20 @@ export function splitFor({ channel: id }: Route, text: string, channels: Channel
   return splitMeasured(text, channel?.limit ?? Infinity, channel?.lengthOf?.bind(channel));
 }
 
+/** A file that an agent has attached to its reply: `content` is base64. */
+export interface AttachedFile extends Omit<DeliveryFile, "id"> {
+  content: string;
+}
+
+/** Adds files to a planned delivery, whose id their ids begin with: they are kept for as long as it is. */
+export function attachFiles<P extends Planned>(planned: P, files: readonly AttachedFile[] = []): P {
+  if (files.length === 0) return planned;
+  const { delivery } = planned;
+  const named = files.map(({ content: _content, ...file }, index) => ({ id: `${delivery.id}.file.${index}`, ...file }));
+  const chunks = delivery.chunks.filter((text) => text.trim() !== "");
+  return { ...planned, delivery: { ...delivery, chunks, files: named }, contents: files.map(({ content }) => content) };
+}
+
 interface Reply {
   text: string;
   channels: Channels;
@@ -42,7 +88,7 @@ interface Reply {
 }
 
 /** Plans a reply as a delivery. Deliveries to one recipient keep their order. */
-export function planDelivery({ runId, route, text, channels, now }: Reply & { runId: string; route: Route }): Required<Planned> {
+export function planDelivery({ runId, route, text, channels, now }: Reply & { runId: string; route: Route }): PlannedSend {
   const id = newId("dlv", now);
   return { delivery: { id, runId, route, chunks: splitFor(route, text, channels), createdAt: now }, job: deliveryJob(id, route, now) };
 }
@@ -61,7 +107,7 @@ export function planReply(run: Pick<RunRecord, "id" | "spec">, decision: RouteDe
 }
 
 /** A receipt as a delivery to the address that the mapping names. */
-export function planCallback(options: { runId: string; mapping: string; url: string; receipt: object; now: number }): Required<Planned> {
+export function planCallback(options: { runId: string; mapping: string; url: string; receipt: object; now: number }): PlannedSend {
   const { runId, mapping, url, receipt, now } = options;
   const route: Route = { channel: CALLBACK, to: url, thread: mapping };
   const id = newId("dlv", now);

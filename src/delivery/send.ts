@@ -1,3 +1,4 @@
+import type { CallOutcome } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { cutText, oneLine } from "../core/text.ts";
@@ -13,7 +14,7 @@ const MAX_ID = 500;
 /** What a plugin answered, in the shape that the contract promises. An answer that says nothing may have been sent. */
 function checkResult(result: unknown): SendResult {
   const given = (typeof result === "object" && result !== null ? result : {}) as Record<string, unknown>;
-  const { status, reason, afterMs, messageIds } = given;
+  const { status, reason, afterMs, messageIds, uncertain } = given;
   if (status === "sent") {
     const ids = Array.isArray(messageIds) ? messageIds.filter((id): id is string => typeof id === "string" && id.length <= MAX_ID) : [];
     return { status, messageIds: ids };
@@ -21,7 +22,7 @@ function checkResult(result: unknown): SendResult {
   const text = typeof reason === "string" ? cutText(oneLine(reason), MAX_REASON).text : "";
   if (status === "retry") {
     const wait = typeof afterMs === "number" && Number.isFinite(afterMs) && afterMs >= 0 ? { afterMs } : {};
-    return { status, reason: text || "the channel gave no reason", ...wait };
+    return { status, reason: text || "the channel gave no reason", ...wait, ...(uncertain === true && { uncertain }) };
   }
   if (status === "failed" || status === "unknown") return { status, reason: text || "the channel gave no reason" };
   return { status: "unknown", reason: "the plugin did not say how sending ended" };
@@ -31,10 +32,15 @@ function checkResult(result: unknown): SendResult {
  * Sends one piece by a plugin's `call`: never throws and never takes longer than the timeout, whatever the plugin does. A
  * thrown error counts as `retry`, with the error's code alone as the reason.
  */
-export async function sendPiece(call: (signal: AbortSignal) => Promise<SendResult>, clock: Clock, stop: AbortSignal): Promise<SendResult> {
+export async function sendPiece(
+  call: (signal: AbortSignal) => Promise<SendResult>,
+  clock: Clock,
+  stop: AbortSignal,
+  timeoutMs = SEND_TIMEOUT_MS,
+): Promise<SendResult> {
   const abort = new AbortController();
   const settled = new AbortController();
-  const renderTimeout = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${SEND_TIMEOUT_MS / 1000} seconds`);
+  const renderTimeout = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${timeoutMs / 1000} seconds`);
   const send = async (): Promise<SendResult> => {
     try {
       return checkResult(await call(abort.signal));
@@ -49,7 +55,7 @@ export async function sendPiece(call: (signal: AbortSignal) => Promise<SendResul
     }
   };
   const giveUp = async (): Promise<SendResult> => {
-    await clock.sleep(SEND_TIMEOUT_MS, AbortSignal.any([stop, settled.signal]));
+    await clock.sleep(timeoutMs, AbortSignal.any([stop, settled.signal]));
     if (!settled.signal.aborted) abort.abort();
     await clock.sleep(GRACE_MS, settled.signal);
     return { status: "retry", reason: renderTimeout() };
@@ -57,4 +63,12 @@ export async function sendPiece(call: (signal: AbortSignal) => Promise<SendResul
   const sending = send();
   // A send that has ended just as the wait did is what counts.
   return Promise.race([sending, giveUp().then((result) => (settled.signal.aborted ? sending : result))]);
+}
+
+/** What the result of a send says about the vendor. A vendor that names a wait limits its callers, and is not away. */
+export function toOutcome(result: SendResult, signal: AbortSignal): CallOutcome {
+  if (signal.aborted || result.status === "unknown") return "none";
+  if (result.status === "sent") return "ok";
+  if (result.status === "failed") return "answered";
+  return result.afterMs === undefined ? "away" : "busy";
 }

@@ -1,3 +1,4 @@
+import type { GroupIds } from "../admin/failure-states.ts";
 import { readGroups } from "../admin/failures.ts";
 import type { FailureGroup } from "../admin/watch-views.ts";
 import type { Config } from "../config/schema/index.ts";
@@ -27,17 +28,20 @@ export interface FailureAlertsOptions {
 /** When a group was reported last, by where. */
 type Reported = Partial<Record<"channel" | "callback", Ms>>;
 
-const toKey = (id: string): string => `failures.alerted.${id}`;
+const toKey = (id: string): string => `failures.reported.${id}`;
+/** What an earlier version noted, whose causes had no sender. */
+const toEarlierKey = (id: string): string => `failures.alerted.${id}`;
 
 /** Whether a group has to be reported: it never was, or it came back after it had been resolved. */
 function isDue({ status, resolved }: FailureGroup, at: Ms | undefined): boolean {
   return status === "open" && (at === undefined || (resolved !== null && Date.parse(resolved.at) > at));
 }
 
-const renderText = ({ id, title, isReopened, count, example }: FailureGroup): string =>
-  oneLine(
-    `${isReopened ? "Came back after it was resolved" : "Something fails"}: ${title} (${count} in the last 15 minutes, for example ${example}). See \`rouse failures show ${id}\`.`,
-  );
+function renderText({ id, title, isReopened, count, example, sender }: FailureGroup): string {
+  const what = `${isReopened ? "Came back after it was resolved" : "Something fails"}: ${title}`;
+  const from = sender === null ? "" : `, from ${sender}`;
+  return oneLine(`${what} (${count} in the last 15 minutes${from}, for example ${example}). See \`rouse failures show ${id}\`.`);
+}
 
 /** Creates what sends a group to the channel of the config; undefined if none is set. */
 function toChannelSender({ config, channels, send }: FailureAlertsOptions): ((group: FailureGroup) => Promise<SendResult>) | undefined {
@@ -62,8 +66,10 @@ export function createFailureAlerts(options: FailureAlertsOptions): { run(held: 
     hosts: () => config().hooks.callbackHosts,
     clock,
   });
-  const report = async (group: FailureGroup, { signal, fencingToken }: Held): Promise<void> => {
-    const reported = ((await store.get("value", toKey(group.id))) as Reported | undefined) ?? {};
+  const readReported = async ({ id, earlierId }: GroupIds): Promise<Reported> =>
+    (await store.get("value", toKey(id))) ?? (await store.get("value", toEarlierKey(earlierId))) ?? {};
+  const report = async (group: FailureGroup, earlierId: string, { signal, fencingToken }: Held): Promise<void> => {
+    const reported = { ...(await readReported({ id: group.id, earlierId })) };
     const text = JSON.stringify({ type: "failure", failure: group });
     // The same for every try, and another one after the group has come back.
     const idempotencyKey = `${group.id}_${group.resolved ? Date.parse(group.resolved.at) : 0}.0`;
@@ -86,8 +92,10 @@ export function createFailureAlerts(options: FailureAlertsOptions): { run(held: 
       while (!held.signal.aborted) {
         try {
           const { channel, callback: to } = config().alerts.failures;
-          const { groups } = channel === undefined && !to ? { groups: [] } : await readGroups(options, clock.now() - RECENT_MS);
-          for (const group of groups) await report(group, held);
+          if (channel !== undefined || to) {
+            const { groups, earlierIds } = await readGroups(options, clock.now() - RECENT_MS);
+            for (const group of groups) await report(group, earlierIds.get(group.id) ?? group.id, held);
+          }
         } catch (error) {
           log.warn({ err: safeError(error) }, "failures could not be looked at for alerts; it is tried again");
         }

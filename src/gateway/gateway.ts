@@ -14,6 +14,7 @@ import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
 import { createReceive } from "./library.ts";
 import { traceIntake } from "../intake/traced-intake.ts";
+import { createDocumentSync } from "./document-sync.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createSurface } from "./surface.ts";
@@ -197,6 +198,11 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     hook: createServiceHook(input.intake),
     cluster,
     createCursor,
+    createDocuments: (plugin) =>
+      createDocumentSync(plugin, {
+        knowledge: workers.knowledge,
+        maxBytes: () => snapshot().config.platform.knowledge.fileMb * 1e6,
+      }),
     clock,
     log,
   });

@@ -7,6 +7,18 @@ import type { Snapshot } from "../intake/types.ts";
 
 type WarnedParts = Pick<Snapshot, "config" | "mappings" | "channels" | "rooms">;
 
+/** Returns the schedules whose replies can have no route. Without a recipient, `last` follows the owner. */
+function warnOfSchedules({ config, channels, rooms }: Pick<WarnedParts, "config" | "channels" | "rooms">): Issue[] {
+  return config.agents.list.flatMap(({ schedules }, agent) =>
+    schedules.flatMap(({ deliver }, index) => {
+      if (!deliver || (deliver.channel === LAST_CHANNEL && deliver.to === undefined)) return [];
+      const target = { channel: deliver.channel, ...(deliver.to !== undefined && { to: deliver.to }) };
+      const problem = findRouteProblem(target, channels, rooms.hasOwner);
+      return problem ? [{ path: `agents.list[${agent}].schedules[${index}].deliver.${problem.field}`, message: problem.message }] : [];
+    }),
+  );
+}
+
 /** Returns what is allowed in a config and probably not meant, as far as the parts of a snapshot show it. */
 export function getWarnings({ config, mappings, channels, rooms }: WarnedParts): Issue[] {
   const warnings: Issue[] = [];
@@ -16,6 +28,7 @@ export function getWarnings({ config, mappings, channels, rooms }: WarnedParts):
       ? undefined
       : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
+  warnings.push(...warnOfSchedules({ config, channels, rooms }));
   for (const { id, at } of mappings.mappings)
     warnings.push(...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list));
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {

@@ -1,4 +1,5 @@
 import { createBookmarks } from "../admin/bookmarks.ts";
+import { createFailureStates } from "../admin/failure-states.ts";
 import { createEarlierRuns } from "../chat/earlier-runs.ts";
 import { createReceipts } from "../runs/read-receipts.ts";
 import { lazy } from "../core/lazy.ts";
@@ -47,7 +48,7 @@ function createLazyPlatform(
 /** What the operator's interface reads and does. */
 function createAdminDeps(resources: Resources, workers: Workers, intake: Intake, status: () => RuntimeStatus): AdminDeps {
   const { store, queue, cluster, clock, log, metrics, snapshot, reloader, configs, hookShapes, opened, options } = resources;
-  const { turns, chats, keys, knowledge, deliveries, approvals, rules, people, admission, health, schedules } = workers;
+  const { turns, chats, keys, knowledge, deliveries, approvals, rules, people, memory, admission, health, schedules } = workers;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
   const pool = createTransformPool({ log, env: options.env });
   opened.defer(() => pool.close());
@@ -77,6 +78,8 @@ function createAdminDeps(resources: Resources, workers: Workers, intake: Intake,
     rules,
     schedules,
     pairings: people.pairings,
+    memory,
+    links: people.links,
     limits: () => admission.usage(),
     channels: health,
     replay: intake.replay,
@@ -87,6 +90,7 @@ function createAdminDeps(resources: Resources, workers: Workers, intake: Intake,
     latencies: metrics.latencies,
     keys,
     bookmarks: createBookmarks({ store, cluster, clock }),
+    failures: createFailureStates({ store, cluster, clock }),
     chats,
     knowledge,
   };

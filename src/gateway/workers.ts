@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { createApprovals, type Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
+import { createMemory, type Memory } from "../memory/notes.ts";
 import { createPeople, type KnownPeople } from "../people/people.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { cancelRun } from "../runs/cancel.ts";
@@ -25,9 +27,10 @@ import type { Intake } from "../intake/receive.ts";
 import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
-import { configuredEmbedder } from "../knowledge/configured.ts";
+import { configuredSearchModels } from "../knowledge/configured.ts";
 import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
+import { createFilePresence, createSharedPresence } from "../knowledge/presence.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
@@ -49,6 +52,7 @@ export interface Workers extends ScheduleParts {
   approvals: Approvals;
   rules: ApprovalRules;
   people: KnownPeople;
+  memory: Memory;
   admission: Admission;
   health: ChannelHealth;
   /** Where runs and deliveries wait for what is away. */
@@ -56,19 +60,24 @@ export interface Workers extends ScheduleParts {
 }
 
 /** The documents: their threads and the code that reads files are loaded when something first needs them. */
-function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, snapshot, opened }: Resources): LazyKnowledge {
+function createDocuments(
+  { stateDir, options: { env, fetch }, clock, log, sql, snapshot, opened }: Resources,
+  { breaker }: ParkingLot,
+): LazyKnowledge {
   const extractors = () => snapshot().offers.extractors.map(({ value }) => value);
+  const embeds = () => snapshot().config.platform.knowledge.embeddings !== undefined;
   const knowledge = createLazyKnowledge({
     extractors,
+    env,
     dir: stateDir,
-    shared: sql !== undefined,
-    embeds: () => snapshot().config.platform.knowledge.embeddings !== undefined,
+    isShared: sql !== undefined,
+    presence: sql ? createSharedPresence(sql, { env, log }) : createFilePresence(join(stateDir, "knowledge.db"), embeds),
     async open() {
       const { createKnowledge } = await import("../knowledge/knowledge.ts");
       const { config, models } = snapshot();
-      const embed = configuredEmbedder({ config, env, fetch, kinds: models.kinds });
-      const knowledgeSettings = { dir: stateDir, env, extractors, clock, log, config: config.platform.knowledge, sql };
-      return createKnowledge(embed ? { ...knowledgeSettings, embed } : knowledgeSettings);
+      const searchModels = configuredSearchModels({ config, env, fetch, kinds: models.kinds });
+      const settings = { dir: stateDir, env, extractors, clock, log, config: config.platform.knowledge, sql, breaker };
+      return createKnowledge({ ...settings, ...searchModels });
     },
   });
   opened.defer(() => knowledge.close());
@@ -125,10 +134,8 @@ function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapsh
   });
 }
 
-/** Makes the workers, and starts none of them. */
-export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } = resources;
-  const parking = createParkingLot({
+const createParking = ({ store, cluster, clock, log, snapshot, ended }: Resources): ParkingLot =>
+  createParkingLot({
     store,
     clock,
     log,
@@ -136,6 +143,11 @@ export function createWorkers(resources: Resources): Workers {
     maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
+
+/** Makes the workers, and starts none of them. */
+export function createWorkers(resources: Resources): Workers {
+  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } = resources;
+  const parking = createParking(resources);
   const timed = createScheduleParts(resources);
   const deliveries = createDeliveries(resources, parking);
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
@@ -145,7 +157,8 @@ export function createWorkers(resources: Resources): Workers {
   const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
   const rules = createApprovalRules({ store, cluster, clock });
   const people = createPeople({ store, cluster, clock, channels: () => snapshot().channels });
-  const knowledge = createDocuments(resources);
+  const memory = createMemory({ store, cluster, clock });
+  const knowledge = createDocuments(resources, parking);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
     store,
@@ -162,6 +175,7 @@ export function createWorkers(resources: Resources): Workers {
     rules,
     knowledge: knowledgeFor(knowledge, keys),
     scheduleTool: timed.scheduleTool,
+    memory,
   };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
   const attachments = createAttachmentDeps(resources);
@@ -172,7 +186,23 @@ export function createWorkers(resources: Resources): Workers {
   metrics.watchBreakers(parking.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
   const chats = createChats(runDeps);
-  return { ...timed, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, people, admission, health, parking };
+  return {
+    ...timed,
+    deliveries,
+    turns,
+    cancel,
+    chats,
+    keys,
+    knowledge,
+    runEnds,
+    approvals,
+    rules,
+    people,
+    memory,
+    admission,
+    health,
+    parking,
+  };
 }
 
 /** The gateways that have not ended. One that cannot reach the store may still execute its runs. */

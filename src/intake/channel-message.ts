@@ -3,7 +3,7 @@ import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
-import { channelSession, mainSession } from "../sessions/keys.ts";
+import { channelSession, mainSession, personSession } from "../sessions/keys.ts";
 import type { EventRecord, FencingToken, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
 import { answerDecision } from "../approvals/answer.ts";
 import type { Approvals } from "../approvals/approvals.ts";
@@ -14,7 +14,7 @@ import { getPlace } from "../people/agent-choices.ts";
 import { parsePersonDecision } from "../people/codes.ts";
 import { parseCommand } from "../runs/commands.ts";
 import type { ActionContext } from "../runs/types.ts";
-import { checkStoredPlace, NOT_ADDRESSED } from "./edits-and-threads.ts";
+import { checkStoredPlace, NOT_ADDRESSED, toMessageKey } from "./edits-and-threads.ts";
 import { findContentProblem, getUnread } from "./message-content.ts";
 import { toReceipt } from "./record.ts";
 import { checkSender, type SenderDeps } from "./senders.ts";
@@ -27,7 +27,7 @@ interface PressDeps {
   now: number;
 }
 
-export type MessageDeps = PressDeps & SenderDeps & { store: Pick<Store, "get" | "list" | "commit"> };
+export type MessageDeps = PressDeps & SenderDeps & { store: Pick<Store, "get" | "list" | "commit" | "findDuplicates"> };
 
 const MAX_ID = 500;
 const MAX_REASON = 300;
@@ -51,22 +51,37 @@ function findProblem(message: ReceivedMessage): string | undefined {
 }
 
 /** Returns the id of the agent of a message: the one that people have chosen for the conversation, else that of its binding. */
-async function findAgentId(channel: string, message: IncomingMessage, { context: { rooms }, people }: MessageDeps): Promise<string> {
+async function findAgentId(
+  channel: string,
+  message: IncomingMessage,
+  personId: string | undefined,
+  { context: { rooms }, people }: MessageDeps,
+): Promise<string> {
   const choices = rooms.choicesFor(channel, message).map(({ id }) => id);
-  const chosen = choices.length > 1 ? await people.agentChoices.get(getPlace(channel, message)) : undefined;
+  const chosen = choices.length > 1 ? await people.agentChoices.get(getPlace(channel, { ...message, personId })) : undefined;
   return chosen !== undefined && choices.includes(chosen) ? chosen : rooms.agentFor(channel, message).id;
 }
 
 /**
  * Returns the session of a message. Direct messages of the owner use the main session of their agent; with `dmScope: "shared"` those
- * of all in `allowFrom` to the default agent use its main session.
+ * of all in `allowFrom` to the default agent use its main session. Those of a linked person use one session on all channels.
  */
-async function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean, deps: MessageDeps): Promise<SessionRef> {
+async function findSession(
+  channel: string,
+  message: IncomingMessage,
+  isOwner: boolean,
+  deps: MessageDeps,
+): Promise<{ session: SessionRef; personId?: string }> {
   const { agents, config, channels } = deps.context;
-  const agentId = await findAgentId(channel, message, deps);
-  const isAllowed = channels.get(channel)?.channel.allowFrom?.includes(message.from) === true;
+  const { from, direct } = message;
+  // A link neither makes an owner nor reaches the main session.
+  const personId = direct && !isOwner ? await deps.people.links.find({ channel, person: from }) : undefined;
+  const agentId = await findAgentId(channel, message, personId, deps);
+  const isAllowed = channels.get(channel)?.channel.allowFrom?.includes(from) === true;
   const isShared = config.sessions.dmScope === "shared" && agentId === agents.default.id && isAllowed;
-  return message.direct && (isOwner || isShared) ? mainSession(agentId) : channelSession(agentId, channel, message);
+  if (direct && (isOwner || isShared)) return { session: mainSession(agentId), ...(personId !== undefined && { personId }) };
+  if (personId !== undefined) return { session: personSession(agentId, personId), personId };
+  return { session: channelSession(agentId, channel, message) };
 }
 
 /** Whether there are people on channels who may decide: without them `approve 7f3` is a message as any other. */
@@ -92,11 +107,12 @@ async function buildAction(channel: string, message: IncomingMessage, deps: Mess
   const { command, decision, argument } = readCommand(message.text, context);
   const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
   const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
+  const { session, personId } = await findSession(channel, message, isOwner, deps);
   const spec: RunSpec = {
-    session: await sessionFor(channel, message, isOwner, deps),
+    session,
     name: command === undefined ? `message on ${channel}` : `/${decision?.verdict ?? command} on ${channel}`,
     hook: `channels/${channel}`,
-    input: command === undefined ? renderMessage(channel, message, said, isOwner) : [],
+    input: command === undefined ? renderMessage(channel, message, said, { isOwner, personId }) : [],
     wakeMode: "next-heartbeat",
     deliver: true,
     channel,
@@ -108,6 +124,7 @@ async function buildAction(channel: string, message: IncomingMessage, deps: Mess
       replyTo: message.id,
       ...(thread === undefined ? {} : { thread }),
       ...(isOwner ? { owner: true } : {}),
+      ...(personId !== undefined && { personId }),
       ...(isText(language) && language.length <= MAX_LANGUAGE ? { language } : {}),
     },
   };
@@ -153,14 +170,18 @@ async function checkMessage(
 export async function receiveMessage(
   deps: MessageDeps,
   channel: string,
-  message: ReceivedMessage,
+  received: ReceivedMessage,
   fencingToken?: FencingToken,
 ): Promise<IntakeReceipt> {
   const { store, log, context, now } = deps;
+  const { language } = context.config;
+  const message = "skipped" in received || language === undefined ? received : { ...received, language: received.language ?? language };
   const path = `channels/${channel}`;
   const problem = findProblem(message);
   const { recorded = true, ...outcome } = problem === undefined ? await checkMessage(channel, message, deps) : { reason: problem };
-  const placed = "skipped" in message ? outcome : await checkStoredPlace(message, outcome, { store, context, fencingToken });
+  const stored = { store, context, fencingToken };
+  const { boundId, ...placed } =
+    "skipped" in message ? { ...outcome, boundId: undefined } : await checkStoredPlace(message, outcome, stored);
   const event: EventRecord = {
     id: newId("evt", now),
     receivedAt: now,
@@ -175,8 +196,8 @@ export async function receiveMessage(
   const expiresAt = now + context.config.hooks.dedupe.ttl;
   // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
   const isSkipped = "skipped" in message || placed.reason === NOT_ADDRESSED;
-  const key = sha256Hex(isSkipped ? `skipped ${message.id}` : message.id);
-  const keys = problem === undefined ? [{ scope: path, key, expiresAt }] : [];
+  const bound = [toMessageKey(message.id, isSkipped), ...(boundId === undefined ? [] : [toMessageKey(boundId)])];
+  const keys = problem === undefined ? bound.map((key) => ({ scope: path, key, expiresAt })) : [];
   const accepted = await store.accept(event, keys, fencingToken);
   const receipt: IntakeReceipt =
     accepted.kind === "duplicate"
@@ -194,14 +215,14 @@ export async function receiveMessage(
 export async function receivePress(
   { store, log, context, now, approvals }: PressDeps & { approvals: Pick<Approvals, "decide"> },
   channel: string,
-  { id, from: person, code, verdict }: ApprovalPress,
+  { id, from: person, code, verdict, language }: ApprovalPress,
 ): Promise<{ text: string }> {
-  const { ok, text } = await answerDecision({ channel, person, code, verdict }, approvals);
+  const { ok, answer } = await answerDecision({ channel, person, code, verdict }, approvals);
   const path = `channels/${channel}`;
-  const reason = cutText(oneLine(`${renderVerdict(verdict, code)} by a button of "${person}": ${text}`), MAX_REASON).text;
+  const reason = cutText(oneLine(`${renderVerdict(verdict, code)} by a button of "${person}": ${answer()}`), MAX_REASON).text;
   const about = { path, credential: `channel:${channel}`, outcome: ok ? "accepted" : "skipped", reason } as const;
   const key = { scope: path, key: sha256Hex(`press ${id}`), expiresAt: now + context.config.hooks.dedupe.ttl };
   await store.accept({ id: newId("evt", now), receivedAt: now, request: REQUEST, ...about, actions: [] }, [key]);
   log.debug({ channel, ok }, "a button was pressed");
-  return { text };
+  return { text: answer(language ?? context.config.language) };
 }

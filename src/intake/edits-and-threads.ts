@@ -1,58 +1,122 @@
+import { sha256Hex } from "../core/secret.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
+import { findMessagePart, replaceMessage } from "../runs/message-parts.ts";
+import { isRunChanged } from "../store/errors.ts";
 import type { EventRecord, FencingToken, RunAction, RunRecord, RunSpec, Store } from "../store/types.ts";
 import type { ActionContext } from "../runs/types.ts";
 
 /** What becomes of a message that only the store can tell about. */
 export interface StoredPlaceDeps {
-  store: Pick<Store, "get" | "list" | "commit">;
+  store: Pick<Store, "get" | "list" | "commit" | "findDuplicates">;
   context: Pick<ActionContext, "config">;
   fencingToken: FencingToken | undefined;
 }
 
+/** What becomes of a message. `boundId`: the id of an earlier message that the message takes the place of. */
+type PlacedMessage = Partial<EventRecord> & { boundId?: string };
+
 export const NOT_ADDRESSED = "the message is not addressed to the agent";
-const REPLACED = "an edit: it replaced the text of a message whose turn had not begun";
+const REPLACED = "an edit: it replaced the text of a message that waited for its turn";
 const TOO_LATE = "an edit of an earlier message: the turn of that message has begun, so it keeps its text";
+const COMMAND = "an edit that makes a command of an earlier message: the message keeps its text";
+const UNKNOWN = "an edit of an earlier message that is not known";
 /** Messages of a session that wait at the same time, among which one that was edited is looked for. */
 const MAX_QUEUED = 200;
+/** An edit is tried again if the turn of the message, or another edit, has changed what was read. */
+const MAX_TRIES = 5;
 
-const isWaiting = ({ status, startedAt }: RunRecord): boolean => status === "queued" && startedAt === undefined;
+/** The duplicate key of a message, or of one that was skipped. */
+export const toMessageKey = (id: string, isSkipped = false): string => sha256Hex(isSkipped ? `skipped ${id}` : id);
 
-/** Finds the run of a message, if its turn has not begun. */
-async function findWaiting(edits: string, { session, channel, incoming }: RunSpec, store: StoredPlaceDeps["store"]) {
-  const queued = await store.list("runs", { status: "queued", sessionKey: session.key, limit: MAX_QUEUED });
-  return queued.find((run) => {
-    const { incoming: before, command } = run.spec;
-    const isIt = before?.replyTo === edits && before.from === incoming?.from && run.spec.channel === channel;
-    return isIt && command === undefined && run.spec.session.agentId === session.agentId && isWaiting(run);
-  });
+type Edited = { edits: string; spec: RunSpec };
+
+/** Whether a run is that of the edited message, or holds it among others. */
+function hasMessage(run: RunRecord, { edits, spec }: Edited): boolean {
+  const { session, channel, command } = run.spec;
+  const isSession = channel === spec.channel && session.agentId === spec.session.agentId;
+  return isSession && command === undefined && findMessagePart(edits, run.spec)?.from === spec.incoming?.from;
 }
 
-/** Replaces the text of a message whose turn has not begun, and what comes with it. */
-async function applyEdit(edits: string, { spec }: RunAction, { store, fencingToken }: StoredPlaceDeps): Promise<Partial<EventRecord>> {
-  const run = spec.command === undefined ? await findWaiting(edits, spec, store) : undefined;
-  if (!run) return { reason: TOO_LATE };
-  const { unread: _before, ...kept } = run.spec;
-  const changed: RunSpec = { ...kept, input: spec.input, ...(spec.unread && { unread: spec.unread }) };
-  await store.commit((tx) => tx.update("run", run.id, { spec: changed }), fencingToken);
-  // The turn may have begun meanwhile.
-  const now = await store.get("run", run.id);
-  return now && isWaiting(now) ? { outcome: "accepted", actions: [], reason: REPLACED } : { reason: TOO_LATE };
+/** Finds the run of a message that waits for its turn: none of its model calls was answered. */
+async function findWaiting(edited: Edited, { store }: StoredPlaceDeps): Promise<RunRecord | undefined> {
+  const { key: sessionKey } = edited.spec.session;
+  const [queued, parked] = await Promise.all(
+    (["queued", "parked"] as const).map((status) => store.list("runs", { status, sessionKey, limit: MAX_QUEUED })),
+  );
+  const run = [...(queued ?? []), ...(parked ?? [])].find((one) => hasMessage(one, edited));
+  const steps = run?.startedAt === undefined ? [] : await store.list("steps", run.id);
+  return steps.length === 0 ? run : undefined;
 }
 
-/** Whether the agent has answered in a message's thread, and threads are followed. */
+/** Replaces the text of a message that waits for its turn, and what comes with it. False if its turn has begun, or it has none. */
+async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boolean> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const run = await findWaiting(edited, deps);
+    const part = run && findMessagePart(edited.edits, run.spec);
+    if (!part) return false;
+    const spec = replaceMessage(run.spec, part, edited.spec, run.startedAt !== undefined);
+    const { status, attempts, edits = 0 } = run;
+    try {
+      const change = { spec, edits: edits + 1 };
+      // The turn may begin meanwhile, or collect the message into another one.
+      await deps.store.commit((tx) => tx.update("run", run.id, change, { status, attempts, edits }), deps.fencingToken);
+      return true;
+    } catch (error) {
+      if (!isRunChanged(error)) throw error;
+    }
+  }
+  return false;
+}
+
+/** Whether a message was taken: it has, or had, a turn. */
+async function wasTaken(edited: Edited, path: string, { store }: StoredPlaceDeps): Promise<boolean> {
+  const [taken] = await store.findDuplicates([{ scope: path, key: toMessageKey(edited.edits) }]);
+  if (taken) return true;
+  const runs = await store.list("runs", { sessionKey: edited.spec.session.key, limit: MAX_QUEUED });
+  return runs.some((run) => hasMessage(run, edited));
+}
+
+async function wasSkipped(edits: string, path: string, { store }: StoredPlaceDeps): Promise<boolean> {
+  const [skipped] = await store.findDuplicates([{ scope: path, key: toMessageKey(edits, true) }]);
+  return skipped !== undefined;
+}
+
+/** Whether the agent has answered in a message's thread, and threads are followed. `/new` leaves the session there, without turns. */
 async function isFollowed({ spec }: RunAction, { store, context }: StoredPlaceDeps): Promise<boolean> {
-  if (!context.config.threads.follow) return false;
-  return (await store.list("turns", { ...spec.session, limit: 1 })).length > 0;
+  return context.config.threads.follow && (await store.get("session", spec.session)) !== undefined;
+}
+
+/**
+ * Decides about an edit: it replaces a message that waits. One that an agent gets only as it is now is a new message: in a
+ * group an edit can add the mention.
+ */
+async function placeEdit(
+  { edits, direct, addressed }: IncomingMessage & { edits: string },
+  action: RunAction,
+  checked: Partial<EventRecord>,
+  deps: StoredPlaceDeps,
+): Promise<PlacedMessage> {
+  const { spec } = action;
+  const edited = { edits, spec };
+  const path = spec.hook;
+  if (spec.command === undefined && (await replaceText(edited, deps))) return { outcome: "accepted", actions: [], reason: REPLACED };
+  if (await wasTaken(edited, path, deps)) return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
+  if (direct && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
+  if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
+  const incoming = spec.incoming && { ...spec.incoming, replyTo: edits };
+  return { ...checked, actions: [{ ...action, spec: { ...spec, ...(incoming && { incoming }) } }], boundId: edits };
 }
 
 /** Decides about a message that would be a turn: an edit replaces another message, and not every message of a thread is for the agent. */
 export async function checkStoredPlace(
-  { edits, addressed }: IncomingMessage,
+  message: IncomingMessage,
   checked: Partial<EventRecord>,
   deps: StoredPlaceDeps,
-): Promise<Partial<EventRecord>> {
+): Promise<PlacedMessage> {
   const [action] = checked.actions ?? [];
   if (action?.kind !== "run") return checked;
+  const { edits, addressed } = message;
+  if (edits !== undefined) return placeEdit({ ...message, edits }, action, checked, deps);
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
-  return edits === undefined ? checked : applyEdit(edits, action, deps);
+  return checked;
 }

@@ -1,4 +1,4 @@
-import { countTokens } from "./tokenize.ts";
+import { countTokens } from "./tokens.ts";
 
 /** A piece of a document as an extractor gives it. */
 export interface TextBlock {

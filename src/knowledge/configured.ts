@@ -3,15 +3,20 @@ import type { Config } from "../config/schema/index.ts";
 import type { Issue } from "../core/errors.ts";
 import type { ProviderDescription } from "../contract/kinds.ts";
 import { createEmbedder } from "./embed.ts";
-import type { Embedder } from "./types.ts";
+import { createReranker } from "./rerank.ts";
+import type { SearchModels } from "./types.ts";
 
-/** Checks that embeddings come from a provider that has them. */
-export function embeddingIssues(config: Config, kinds: readonly ProviderDescription[]): Issue[] {
-  const { embeddings } = config.platform.knowledge;
-  return embeddings ? findEndpointIssues("platform.knowledge.embeddings.provider", embeddings.provider, config, kinds) : [];
-}
+/** The settings of `platform.knowledge` that name a model. */
+const MODELS = ["embeddings", "reranker"] as const;
 
-export interface EmbedderOptions {
+/** Checks that the models of search come from providers that can have them. */
+export const searchModelIssues = (config: Config, kinds: readonly ProviderDescription[]): Issue[] =>
+  MODELS.flatMap((name) => {
+    const model = config.platform.knowledge[name];
+    return model ? findEndpointIssues(`platform.knowledge.${name}.provider`, model.provider, config, kinds) : [];
+  });
+
+export interface SearchModelOptions {
   config: Config;
   env: Record<string, string | undefined>;
   fetch: typeof fetch;
@@ -19,9 +24,13 @@ export interface EmbedderOptions {
   kinds: readonly ProviderDescription[];
 }
 
-/** Creates the embedder that `platform.knowledge.embeddings` names; undefined if it names none, or the provider has no address. */
-export function configuredEmbedder({ config, env, fetch, kinds }: EmbedderOptions): Embedder | undefined {
-  const { embeddings } = config.platform.knowledge;
-  const endpoint = embeddings && findEndpoint(embeddings.provider, { config, env, kinds });
-  return endpoint && createEmbedder({ ...endpoint, model: embeddings.model, fetch });
+/** Creates the models that `platform.knowledge` names. One whose provider has no address is left out. */
+export function configuredSearchModels({ config, env, fetch, kinds }: SearchModelOptions): SearchModels {
+  const { embeddings, reranker } = config.platform.knowledge;
+  const embedAt = embeddings && findEndpoint(embeddings.provider, { config, env, kinds });
+  const rerankAt = reranker && findEndpoint(reranker.provider, { config, env, kinds });
+  return {
+    ...(embedAt && { embed: createEmbedder({ ...embedAt, ...embeddings, fetch }) }),
+    ...(rerankAt && { rerank: createReranker({ ...rerankAt, ...reranker, fetch }) }),
+  };
 }

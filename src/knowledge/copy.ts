@@ -32,7 +32,7 @@ function getTokens(row: Record<string, unknown>): { tokens: string; length: numb
   const text = `${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`;
   const document = `${String(row["doc"])} ${String(row["generation"])}`;
   if (last?.document !== document) last = { document, tokenizer: new DocumentTokenizer() };
-  const form = row["form"] === 0 ? { words: indexWords(text), grams: [] } : last.tokenizer.toIndexForm(text);
+  const form = row["form"] === 0 ? { words: indexWords(text), grams: "" } : last.tokenizer.toIndexForm(text);
   const { tokens, length } = chunkTokens(String(row["tenant"]), form);
   return { tokens: `{${tokens.join(",")}}`, length };
 }

@@ -1,26 +1,19 @@
 import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
-import { RouseError, safeError } from "../core/errors.ts";
+import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./db/client.ts";
 import type { NewVector, Pending } from "./db/protocol.ts";
+import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
 import type { Embedder } from "./types.ts";
 
 /** Texts in one request: what every known endpoint takes. */
-export const BATCH = 16;
+const BATCH = 16;
 /** The waits after an endpoint that did not answer as it should. */
 const RETRY = { firstMs: 5_000, longestMs: 5 * 60_000 };
 const REQUEST_MS = 60_000;
-/** Statuses that say something of the account or the moment, not of the text. */
-const NOT_THE_TEXT = new Set([401, 402, 403, 404, 405, 407, 408, 409, 425, 429]);
-
-/** The endpoint refuses this very input; another attempt would be refused too. */
-export class EmbeddingRefused extends Error {
-  constructor() {
-    super("the endpoint refuses the text");
-    this.name = "EmbeddingRefused";
-  }
-}
+/** The longest answer that is read, in bytes: some vectors of each text in a batch. */
+const MAX_ANSWER = 16 * 2 ** 20;
 
 interface EmbeddingAnswer {
   data?: { index?: number; embedding?: unknown }[];
@@ -29,13 +22,13 @@ interface EmbeddingAnswer {
 const isVector = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === "number");
 
-function parseVectors(answer: EmbeddingAnswer, count: number): Float32Array[] {
-  const data = (answer.data ?? []).map((entry, index) => ({ at: entry.index ?? index, embedding: entry.embedding }));
+function parseVectors(answer: unknown, count: number): Float32Array[] {
+  const { data: entries } = (answer ?? {}) as EmbeddingAnswer;
+  const data = (Array.isArray(entries) ? entries : []).map((entry, index) => ({ at: entry.index ?? index, embedding: entry.embedding }));
   const vectors = data
     .toSorted((a, b) => a.at - b.at)
     .flatMap(({ embedding }) => (isVector(embedding) ? [Float32Array.from(embedding)] : []));
-  if (vectors.length !== count)
-    throw new RouseError({ code: "internal", message: "the embedding endpoint answered with something else than vectors" });
+  if (vectors.length !== count) throw new EndpointError("the embedding endpoint answered with something else than vectors", "answered");
   return vectors;
 }
 
@@ -43,30 +36,15 @@ function parseVectors(answer: EmbeddingAnswer, count: number): Float32Array[] {
  * Embeddings from any endpoint that speaks OpenAI's `POST /embeddings`.
  * `baseUrl` ends before `/embeddings`, as with the official clients (`https://api.openai.com/v1`).
  */
-export function createEmbedder(options: {
-  baseUrl: string;
-  model: string;
-  apiKey?: string;
-  headers?: Record<string, string>;
-  fetch: typeof fetch;
-}): Embedder {
-  const { baseUrl, model, apiKey, headers = {}, fetch: request } = options;
-  const url = `${baseUrl.replace(/\/+$/, "")}/embeddings`;
+export function createEmbedder(options: Omit<EndpointCall, "title"> & { model: string; provider?: string }): Embedder {
+  const { model, provider, ...endpoint } = options;
   return {
     model,
+    ...(provider === undefined ? {} : { provider }),
     async embed(texts, signal) {
-      const response = await request(url, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...headers },
-        body: JSON.stringify({ model, input: texts, encoding_format: "float" }),
-        signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
-      });
-      if (!response.ok) {
-        await response.body?.cancel();
-        if (response.status >= 400 && response.status < 500 && !NOT_THE_TEXT.has(response.status)) throw new EmbeddingRefused();
-        throw new RouseError({ code: "internal", message: `the embedding endpoint answered ${response.status}` });
-      }
-      return parseVectors((await response.json()) as EmbeddingAnswer, texts.length);
+      const limits = { signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]), maxBytes: MAX_ANSWER };
+      const body = { model, input: texts, encoding_format: "float" };
+      return parseVectors(await postJson({ ...endpoint, title: "the embedding endpoint" }, "/embeddings", body, limits), texts.length);
     },
   };
 }
@@ -94,10 +72,36 @@ async function embedAll(embedder: Embedder, batch: readonly Pending[], signal: A
     );
     return batch.map(({ seq }, index) => ({ seq, vector: normalized(vectors[index] as Float32Array) }));
   } catch (error) {
-    if (!(error instanceof EmbeddingRefused)) throw error;
+    if (!(error instanceof EndpointError && error.isRefused)) throw error;
     // Which of them it was is found one by one.
     if (batch.length > 1) return (await Promise.all(batch.map((one) => embedAll(embedder, [one], signal)))).flat();
     return batch.map(({ seq }) => ({ seq, vector: null }));
+  }
+}
+
+/** What gives passages their vectors. */
+interface EmbeddingParts {
+  embedder: Embedder;
+  reader: Database<"reader">;
+  writer: Database<"writer">;
+}
+
+/**
+ * Gives a vector of the model to all visible chunks that have none. `onProgress` is called with how many have been looked at.
+ * @throws EndpointError if the endpoint gives no vectors.
+ */
+export async function embedPending(
+  { embedder, reader, writer }: EmbeddingParts,
+  signal: AbortSignal,
+  onProgress: (done: number) => void = () => undefined,
+): Promise<void> {
+  for (let after = 0, done = 0; !signal.aborted;) {
+    const batch = await reader.call("pending", embedder.model, after, BATCH);
+    if (batch.length === 0) return;
+    const vectors = await embedAll(embedder, batch, signal);
+    await writer.call("putVectors", embedder.model, vectors);
+    after = batch.at(-1)?.seq ?? after;
+    onProgress((done += batch.length));
   }
 }
 
@@ -105,37 +109,23 @@ async function embedAll(embedder: Embedder, batch: readonly Pending[], signal: A
  * Gives every visible chunk a vector of the model, in the background: documents are searchable by words before, and
  * while the endpoint is down. After a failure it waits, longer each time, up to five minutes.
  */
-export function createEmbeddingLoop(options: {
-  embedder: Embedder;
-  reader: Database<"reader">;
-  writer: Database<"writer">;
-  clock: Clock;
-  log: Logger;
-}): EmbeddingLoop {
-  const { embedder, reader, writer, clock, log } = options;
+export function createEmbeddingLoop(options: EmbeddingParts & { clock: Clock; log: Logger }): EmbeddingLoop {
+  const { clock, log } = options;
   const stop = new AbortController();
   let again = false;
   let running: Promise<void> | undefined;
-
-  const pass = async (): Promise<void> => {
-    for (let after = 0; !stop.signal.aborted;) {
-      const batch = await reader.call("pending", embedder.model, after, BATCH);
-      if (batch.length === 0) return;
-      await writer.call("putVectors", embedder.model, await embedAll(embedder, batch, stop.signal));
-      after = batch.at(-1)?.seq ?? after;
-    }
-  };
 
   const work = async (): Promise<void> => {
     let failures = 0;
     while (again && !stop.signal.aborted) {
       again = false;
       try {
-        await pass();
+        await embedPending(options, stop.signal);
         failures = 0;
       } catch (error) {
         if (stop.signal.aborted) return;
-        const delay = backOff(++failures, RETRY);
+        const asked = error instanceof EndpointError ? error.getRetryAfterMs(clock.now()) : 0;
+        const delay = Math.max(backOff(++failures, RETRY), asked);
         log.warn({ err: safeError(error), againInSeconds: delay / 1000 }, "no embeddings: documents are found by their words for now");
         again = true;
         await clock.sleep(delay, stop.signal);

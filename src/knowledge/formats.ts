@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
 import type { Extractor } from "../contract/kinds.ts";
 import type { Format } from "./types.ts";
 
@@ -6,6 +8,8 @@ interface Spec {
   mimeType: string;
   extensions: readonly string[];
   packages: readonly string[];
+  /** A program that has to be installed too. */
+  program?: string;
 }
 
 const ZIPPED = ["fflate", "saxes"];
@@ -24,6 +28,11 @@ export const FORMATS = {
   epub: { mimeType: "application/epub+zip", extensions: ["epub"], packages: [...ZIPPED, "linkedom"] },
   html: { mimeType: "text/html", extensions: ["html", "htm", "xhtml"], packages: ["linkedom", "@mozilla/readability"] },
   eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
+  doc: { mimeType: "application/msword", extensions: ["doc"], packages: ["mammoth", "linkedom", "fflate"], program: "soffice" },
+  xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], packages: ["read-excel-file", "fflate"], program: "soffice" },
+  ppt: { mimeType: "application/vnd.ms-powerpoint", extensions: ["ppt"], packages: ZIPPED, program: "soffice" },
+  rtf: { mimeType: "application/rtf", extensions: ["rtf"], packages: [] },
+  xml: { mimeType: "application/xml", extensions: ["xml"], packages: ["saxes"] },
   csv: { mimeType: "text/csv", extensions: ["csv", "tsv"], packages: ["csv-parse"] },
   markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },
   json: { mimeType: "application/json", extensions: ["json", "jsonl", "ndjson"], packages: [] },
@@ -46,6 +55,9 @@ function isInstalled(name: string): boolean {
   });
 }
 
+const hasProgram = (name: string, path: string): boolean =>
+  path.split(delimiter).some((folder) => folder !== "" && existsSync(join(folder, name)));
+
 /** A format of a plugin as it is listed. */
 export const toFormat = ({ extensions, mediaTypes }: Extractor): Format => ({
   id: extensions[0] ?? "",
@@ -55,13 +67,16 @@ export const toFormat = ({ extensions, mediaTypes }: Extractor): Format => ({
   missing: [],
 });
 
-/** Lists every format, with the packages that are missing here. A plugin's format takes the place of a shipped one of the same id. */
-export function installedFormats(extractors: readonly Extractor[] = []): Format[] {
+/** Lists every format, with the packages that are missing here. A plugin's format takes the place of a shipped one of the same id. `path`: the folders of programs, as in PATH. */
+export function installedFormats(extractors: readonly Extractor[] = [], path = ""): Format[] {
   const added = extractors.map(toFormat);
-  const shipped = Object.entries<Spec>(FORMATS).map(([id, spec]) => ({
+  const shipped = Object.entries<Spec>(FORMATS).map(([id, { program, ...spec }]) => ({
     id,
     ...spec,
-    missing: spec.packages.filter((name) => !isInstalled(name)),
+    missing: [
+      ...spec.packages.filter((name) => !isInstalled(name)),
+      ...(program === undefined || hasProgram(program, path) ? [] : [`LibreOffice (${program})`]),
+    ],
   }));
   return [...shipped.filter(({ id }) => !added.some((format) => format.id === id)), ...added];
 }

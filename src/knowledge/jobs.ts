@@ -19,6 +19,10 @@ const SHARED_AHEAD = 2;
 const NEWEST_WEIGHT = 0.2;
 const AGAIN_MS = 5_000;
 
+/** Documents that have been read are indexed so many at a time, if others are being read; the first of them waits no longer than this. */
+const TOGETHER = 8;
+const TOGETHER_MS = 50;
+
 export interface IndexJobs {
   /** There is a document to read. */
   wake(): void;
@@ -53,7 +57,24 @@ export function createJobs(options: {
   let taking = false;
   let again = false;
 
+  let reading = 0;
+  const waiting: (() => void)[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const indexWaiting = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    for (const begin of waiting.splice(0)) begin();
+  };
+  /** Waits for other documents: in a file, those that are indexed in one transaction take a fraction of the time. */
+  const joinOthers = (): Promise<void> => {
+    const joined = new Promise<void>((resolve) => waiting.push(resolve));
+    if (waiting.length >= TOGETHER || reading === 0) indexWaiting();
+    else timer ??= setTimeout(indexWaiting, TOGETHER_MS);
+    return joined;
+  };
+
   const index = async (job: IndexJob, file: string, done: ExtractDone): Promise<void> => {
+    if (files !== undefined) await joinOthers();
     for (let offset = 0, first = 0; ;) {
       const { id, generation } = job;
       if (closed.signal.aborted) return;
@@ -76,7 +97,8 @@ export function createJobs(options: {
       const { sha256, filename, title } = job;
       if (files === undefined) await writer.call("fetch", sha256, fetched);
       const call = { file: files === undefined ? fetched : join(files, sha256), sha256, filename, title, out, limits };
-      const result = await extractor.run(call, { signal: stop.signal, onProgress });
+      reading++;
+      const result = await extractor.run(call, { signal: stop.signal, onProgress }).finally(() => reading--);
       if (result.ok) return await index(job, out, result);
       if ("stopped" in result) return await writer.call("putBack", job);
       await writer.call("fail", job, result.error);

@@ -1,32 +1,29 @@
 import { chmod, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
+import { createBreaker, type Breaker } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
-import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { shareInTurn } from "../core/turn.ts";
 import { isVisible } from "./access.ts";
 import type { SqlSource } from "../store/sql.ts";
-import { openDatabase, type Database } from "./db/client.ts";
-import { createEmbeddingLoop, normalized } from "./embed.ts";
+import { openDatabase } from "./db/client.ts";
+import { createEmbeddingLoop } from "./embed.ts";
 import { createExtractor } from "./extract/extractor.ts";
+import { MAX_RETRY_AFTER_MS } from "./endpoint.ts";
+import { createGuardedCalls } from "./guarded-calls.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { createJobs } from "./jobs.ts";
 import { readFileText } from "./read-file.ts";
 import { createClusterWorker } from "./cluster-worker.ts";
+import { createSearch } from "./search.ts";
 import { stagingFolder, UPLOAD_PREFIX } from "./upload-staging.ts";
-import type { DocumentRecord, Embedder, Knowledge, Passage, SearchQuery } from "./types.ts";
+import type { DocumentRecord, Knowledge, SearchModels } from "./types.ts";
 
-const LIMIT = 8;
-const MAX_RESULTS = 1000;
-/** So many times the passages that are wanted are looked at if those of one document are limited. */
-const WIDER = 4;
-/** A question waits so long for its vector; then words alone answer it. */
-const QUERY_VECTOR_MS = 3_000;
 const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
 
-export interface KnowledgeOptions {
+export interface KnowledgeOptions extends SearchModels {
   /** The state folder: `knowledge.db`, `knowledge/` and `tmp/` are made in it. One process at a time. */
   dir: string;
   /** The store's database, if documents are there instead; only `tmp/` is made in the folder then. Any number of processes. */
@@ -36,8 +33,8 @@ export interface KnowledgeOptions {
   clock: Clock;
   log: Logger;
   config: KnowledgeConfig;
-  /** None: search by words alone. */
-  embed?: Embedder;
+  /** Says whether the endpoints are asked. Default: one of its own. */
+  breaker?: Breaker;
   /** What plugins read now. Default: nothing. */
   extractors?(): readonly Extractor[];
   /** The file that an extraction process runs, for a test. */
@@ -66,38 +63,6 @@ async function sweepTmp(tmp: string, now: number): Promise<void> {
   }
 }
 
-/** A searcher over the thread that reads: by words, and by vectors if there is an embedder. */
-function createSearch(reader: Database<"reader">, embed: Embedder | undefined, log: Logger) {
-  const embedQuery = async (text: string): Promise<Float32Array | undefined> => {
-    try {
-      const [vector] = (await embed?.embed([text], AbortSignal.timeout(QUERY_VECTOR_MS))) ?? [];
-      return vector && normalized(vector);
-    } catch (error) {
-      log.warn({ err: safeError(error) }, "no vector for a question: it is answered by words alone");
-      return undefined;
-    }
-  };
-  return async ({ tenant, agentIds, text, limit = LIMIT, perDocument = Infinity }: SearchQuery) => {
-    const most = Math.max(1, Math.min(MAX_RESULTS, limit));
-    const looked = Math.min(MAX_RESULTS, perDocument < most ? most * WIDER : most);
-    if (text.trim() === "") return [];
-    const vector = embed && (await embedQuery(text));
-    const query = { tenant, text, limit: looked, ...(agentIds === undefined ? {} : { agentIds }) };
-    const found = await reader.call("search", query, vector && { model: embed.model, vector });
-    return limitByDocument(found, perDocument).slice(0, most);
-  };
-}
-
-/** Keeps at most so many passages of each document. */
-function limitByDocument(passages: readonly Passage[], most: number): Passage[] {
-  const counts = new Map<string, number>();
-  return passages.filter(({ documentId }) => {
-    const count = (counts.get(documentId) ?? 0) + 1;
-    counts.set(documentId, count);
-    return count <= most;
-  });
-}
-
 /**
  * Opens the documents of a state folder, or of the store's database. Work on them begins with `start`.
  * @throws RouseError `config_invalid` where the database was written by a newer version, `store_unavailable` where it
@@ -105,6 +70,7 @@ function limitByDocument(passages: readonly Passage[], most: number): Passage[] 
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
   const { dir, sql, env = {}, clock, log, config, embed, extractionChild, extractors = () => [] } = options;
+  const { breaker = createBreaker({ clock, maxRetryAfterMs: () => MAX_RETRY_AFTER_MS }) } = options;
   const { database, files, tmp } = await prepareFolders(dir, sql !== undefined);
   const settings = { database, sql, files, now: clock.now() };
   const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
@@ -137,7 +103,8 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       embedding?.wake();
     },
   });
-  const search = createSearch(reader, embed, log);
+  const calls = createGuardedCalls({ breaker, clock, log });
+  const search = createSearch({ reader, models: options, makeCall: calls.make });
   const others =
     sql && createClusterWorker({ writer, jobs, embedding, log, reader, awaited: () => [...waiters.keys()], onSettled: settle });
   let started = false;
@@ -208,7 +175,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     readFile: (file, signal) => readFileText(file, { extractor, config, tmp, signal }),
     // Each turn asks, and turns that begin together mostly ask the same.
     has: shareInTurn((scope) => reader.call("has", scope), JSON.stringify),
-    formats: () => installedFormats(extractors()),
+    formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {
       await sweepTmp(tmp, clock.now());
       const again = await writer.call("recover");
@@ -221,7 +188,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     async close() {
       started = false;
       await others?.close();
-      await Promise.all([jobs.close(), embedding?.close()]);
+      await Promise.all([jobs.close(), embedding?.close(), calls.close()]);
       await extractor.close();
       await Promise.all([writer.close(), reader.close()]);
       waiters.forEach((set) => set.forEach((wake) => wake()));

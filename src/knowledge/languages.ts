@@ -76,6 +76,8 @@ const LANGUAGES: readonly Language[] = [
     et: undefined,
     lv: undefined,
     vi: undefined,
+    // Any other one: ISO 639-2 has this code for languages without their own.
+    mis: undefined,
   }),
   ...define("cyrillic", { ru: russian, uk: ukrainian, bg: bulgarian, sr: serbian }),
   ...define("arabic", { ar: arabic, fa: undefined, ur: undefined }),

@@ -1,12 +1,11 @@
-import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { DatabaseSync } from "node:sqlite";
 import { lazy } from "../core/lazy.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { stageBytes, stageFile, stagingFolder, UPLOAD_PREFIX, type StagedFile } from "./upload-staging.ts";
+import type { Presence } from "./presence.ts";
 import type { DocumentPage, Knowledge } from "./types.ts";
 
 /** The documents of a gateway, opened when something first needs them. */
@@ -21,45 +20,27 @@ export interface LazyKnowledge extends Knowledge {
 
 const NONE: DocumentPage = { documents: [], hasMore: false };
 
-/** Whether a query finds anything in the file; without opening threads for the answer. */
-function findsAny(file: string, sql: string, ...parameters: string[]): boolean {
-  let db: DatabaseSync | undefined;
-  try {
-    db = new DatabaseSync(file, { readOnly: true });
-    return db.prepare(`${sql} LIMIT 1`).get(...parameters) !== undefined;
-  } catch {
-    // Whatever is wrong with it, opening it says.
-    return true;
-  } finally {
-    db?.close();
-  }
-}
-
-/** Whether a killed or stopped process left work behind. */
-function isUnfinished(file: string, embeds: boolean): boolean {
-  const unfinished = embeds ? "" : "WHERE status IN ('queued', 'extracting', 'indexing')";
-  return findsAny(file, `SELECT 1 FROM documents ${unfinished}`);
-}
+/** How often a gateway checks whether another gateway has added the first document, in milliseconds. */
+const LOOK_MS = 2500;
 
 /**
  * Documents that cost nothing until there are any: neither threads nor the code that reads them. `open` is
- * `createKnowledge` of the state folder `dir`; where it fails, the next call tries again. With `embeds`, vectors are made
- * up for at the start as well. Those that are `shared` with other gateways are opened at the start: only the database
- * knows whether there is work.
+ * `createKnowledge` of the state folder `dir`; where it fails, the next call tries again. If `isShared`, other gateways add
+ * documents, too: this one looks for the first of them.
  */
 export function createLazyKnowledge(options: {
   dir: string;
-  shared: boolean;
+  isShared: boolean;
+  presence: Presence;
   open(): Promise<Knowledge>;
-  embeds(): boolean;
   /** What plugins read now. Default: nothing. */
   extractors?(): readonly Extractor[];
+  /** Where programs that read documents are looked for. Default: nowhere. */
+  env?: Record<string, string | undefined>;
 }): LazyKnowledge {
-  const { dir, shared, open, embeds, extractors = () => [] } = options;
-  const file = join(dir, "knowledge.db");
-  /** Tenants that had no documents in the file: whatever adds one opens it. */
-  const without = new Set<string>();
+  const { dir, isShared, presence, open, extractors = () => [], env = {} } = options;
   let working = false;
+  let looking: NodeJS.Timeout | undefined;
 
   const openNow = async (): Promise<Knowledge> => {
     const knowledge = await open();
@@ -68,15 +49,17 @@ export function createLazyKnowledge(options: {
   };
   const opened = lazy(openNow);
   /** The documents where there can be any, else what no documents answer. */
-  const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
-    opened.current() === undefined && !shared && !existsSync(file) ? none : work(await opened());
+  const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T, tenant?: string): Promise<T> =>
+    opened.current() === undefined && !(await presence.has(tenant)) ? none : work(await opened());
 
-  /** Every turn asks this: an agent of a tenant without documents must not open those of others. */
-  const hasNone = (tenant: string): boolean => {
-    if (opened.current() !== undefined || shared || !existsSync(file)) return false;
-    if (!without.has(tenant) && !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)) without.add(tenant);
-    return without.has(tenant);
+  /** Looks until another gateway has added a document. A store that is away is looked at again. */
+  const look = async (): Promise<void> => {
+    const isThere = opened.current() !== undefined || (await presence.hasWork().catch(() => false));
+    if (!working) return;
+    if (isThere) await opened().catch(lookLater);
+    else lookLater();
   };
+  const lookLater = (): void => void (looking = setTimeout(() => void look(), LOOK_MS).unref());
 
   return {
     stageUpload: (source, mostBytes) => stageFile(dir, source, mostBytes),
@@ -102,18 +85,22 @@ export function createLazyKnowledge(options: {
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
     readFile: async (file, signal) => (await opened()).readFile(file, signal),
     search: (query) => ask((knowledge) => knowledge.search(query), []),
-    has: async (scope) => !hasNone(scope.tenant) && ask((knowledge) => knowledge.has(scope), false),
-    formats: () => installedFormats(extractors()),
+    // Every turn asks this: an agent of a tenant without documents must not open those of others.
+    has: (scope) => ask((knowledge) => knowledge.has(scope), false, scope.tenant),
+    formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {
       working = true;
       const opening = opened.current();
       if (opening) await (await opening).start();
-      else if (shared || (existsSync(file) && isUnfinished(file, embeds()))) await opened();
+      else if (await presence.hasWork()) await opened();
+      else if (isShared) lookLater();
     },
     async close() {
       working = false;
+      clearTimeout(looking);
       const knowledge = await opened.current()?.catch(() => undefined);
       await knowledge?.close();
+      await presence.close();
     },
   };
 }

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
-import type { ChunkLine, ExtractorProcess } from "./extract/extractor.ts";
+import { parseChunkLine } from "./db/lines.ts";
+import type { ExtractorProcess } from "./extract/extractor.ts";
 import type { DocumentPassage, FileText, FileToRead } from "./types.ts";
 
 /** The most text of a file that a model is given, in UTF-16 units: more than fits into any window. */
@@ -37,7 +38,7 @@ export async function readFileText(
     if ("stopped" in result) return { ok: false, error: { code: "timeout", message: "the reading of the file was stopped" } };
     if (!result.ok) return result;
     const lines = (await readFile(out, "utf8")).split("\n").filter((line) => line !== "");
-    return { ok: true, text: joinChunks(lines.map((line) => JSON.parse(line) as ChunkLine)) };
+    return { ok: true, text: joinChunks(lines.map(parseChunkLine)) };
   } finally {
     await Promise.all([rm(out, { force: true }), rm(file, { force: true })]);
   }

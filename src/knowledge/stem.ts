@@ -5,6 +5,9 @@ import type { Language, Script } from "./languages.ts";
 const MAX_BYTES = 64;
 const MIN_BYTES = 3;
 
+/** Letters of Russian and Arabic, of which neither folding nor the English rules change one. */
+const UNCHANGED = /^[\u0430-\u045f\u0621-\u064a]*$/;
+
 /** Latin letters without their accents, and one form of the Greek sigma. */
 function folded(word: string): string {
   if (/^[!-~]*$/.test(word)) return word;
@@ -20,6 +23,7 @@ function folded(word: string): string {
  * scripts stay as they are.
  */
 export function toStem(given: string): string {
+  if (UNCHANGED.test(given)) return given;
   const word = folded(given);
   const bytes = Buffer.byteLength(word);
   if (bytes > MAX_BYTES || bytes < MIN_BYTES) return word;
@@ -54,12 +58,17 @@ const normalize = (word: string, script: Script): string => NORMALIZE[script]?.(
 export function toIndexed(word: string, { code, script, stem }: Language): string {
   if (code === "en") return word;
   const normal = normalize(word, script);
-  const found = folded(stem?.(normal) ?? normal) || word;
+  const stemmed = stem?.(normal) ?? normal;
+  if (stemmed !== "" && UNCHANGED.test(stemmed)) return stemmed;
+  const found = folded(stemmed) || word;
   return toStem(found) === found ? found : `${found}${SEAL}`;
 }
 
 /** Characters of an n-gram. Shorter words are kept whole. */
-const GRAM = 4;
+export const GRAM = 4;
+
+/** Letters that are no letter with a mark, and how they are written on a keyboard without them. */
+const PLAIN: Record<string, string> = { ß: "ss", œ: "oe", æ: "ae", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ" };
 
 /** A word as its n-grams are made of it: without the marks that writers leave out. */
 function unmarked(word: string, script: Script): string {
@@ -74,14 +83,13 @@ function unmarked(word: string, script: Script): string {
   return normal
     .normalize("NFD")
     .replaceAll(/[\u0300-\u036f]+/g, "")
-    .replaceAll("ß", "ss")
-    .replaceAll("ς", "σ")
-    .replaceAll("ı", "i");
+    .replaceAll(/[ßœæøłđðþıς]/g, (letter) => PLAIN[letter] ?? letter);
 }
 
-/** Calls `add` with each n-gram of a word: inflected forms and compounds have most of them in common. */
-export function eachGram(word: string, script: Script, add: (gram: string) => void): void {
+/** Makes the n-grams of a word, of their places in it: inflected forms and compounds have most of them in common. */
+export function splitGrams<T>(word: string, script: Script, make: (bare: string, from: number, to: number) => T): T[] {
   const bare = unmarked(word, script);
-  if (bare.length <= GRAM) return add(bare);
-  for (let at = 0; at + GRAM <= bare.length; at++) add(bare.slice(at, at + GRAM));
+  const grams: T[] = [];
+  for (let to = Math.min(GRAM, bare.length); to <= bare.length; to++) grams.push(make(bare, Math.max(0, to - GRAM), to));
+  return grams;
 }

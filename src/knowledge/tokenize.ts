@@ -1,53 +1,6 @@
-import {
-  getDefaultLanguage,
-  getLanguage,
-  getLanguagesByWord,
-  getScript,
-  hasGrams,
-  languagesIn,
-  type Language,
-  type Script,
-} from "./languages.ts";
-import { eachGram, toIndexed, toStem } from "./stem.ts";
-
-/**
- * Words for the index, made the same way for documents and for questions: NFKC, lower case, words split at everything
- * that is no letter, digit or mark; runs of scripts without spaces (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese) as
- * overlapping pairs of characters. FTS5's own tokenizers take such a run for one word, and find nothing in it.
- */
-const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-const UNSPACED = "\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Hangul}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}ー々〆";
-const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
-const RUNS = new RegExp(`([${UNSPACED}]+)|[^${UNSPACED}]+`, "gu");
-/** Whether a word is of a script without spaces: a pair of characters, or a single one. */
-export const isUnspaced = (word: string): boolean => HAS_UNSPACED.test(word);
-
-/** A word of a text; `isRun`: characters of a script without spaces. */
-interface Token {
-  text: string;
-  isRun: boolean;
-  /** Undefined for numbers and runs. */
-  script: Script | undefined;
-}
-
-const EASTERN_DIGITS = /[\u0660-\u0669\u06f0-\u06f9]/g;
-
-function toToken(text: string, isRun: boolean): Token {
-  if (isRun) return { text, isRun, script: undefined };
-  const script = getScript(text);
-  return { text: script === undefined || script === "arabic" ? text.replaceAll(EASTERN_DIGITS, toDigit) : text, isRun, script };
-}
-
-const toDigit = (digit: string): string => String(digit.charCodeAt(0) & 0xf);
-
-function toTokens(text: string): Token[] {
-  const tokens: Token[] = [];
-  for (const [word] of text.normalize("NFKC").toLowerCase().matchAll(WORD)) {
-    if (!HAS_UNSPACED.test(word)) tokens.push(toToken(word, false));
-    else for (const [run, unspaced] of word.matchAll(RUNS)) tokens.push(toToken(run, unspaced !== undefined));
-  }
-  return tokens;
-}
+import { getDefaultLanguage, getLanguage, hasGrams, languagesIn, type Language, type Script } from "./languages.ts";
+import { toStem } from "./stem.ts";
+import { listGrams, toTokens, type Token } from "./tokens.ts";
 
 /** Which language the words of each script are taken for. */
 type Profile = Map<Script, Language>;
@@ -63,22 +16,18 @@ interface Evidence {
   different: number;
 }
 
-/** How often words are frequent words of each language. Single letters tell nothing: lists and formulas are full of them. */
-function weigh(words: readonly string[], languages: readonly Language[]): Evidence[] {
+/** How often words are frequent words of each language. */
+function weigh(words: readonly Token[], languages: readonly Language[]): Evidence[] {
   const found = new Map(languages.map((language) => [language, { language, hits: 0, different: 0 }]));
-  const seen = new Set<string>();
-  for (const word of words) {
-    const known = word.length > 1 ? getLanguagesByWord(word) : undefined;
-    if (!known) continue;
-    const isNew = !seen.has(word);
-    if (isNew) seen.add(word);
-    for (const language of known) {
+  const counts = new Map<Token, number>();
+  for (const word of words) if (word.frequentIn.length > 0) counts.set(word, (counts.get(word) ?? 0) + 1);
+  for (const [word, count] of counts)
+    for (const language of word.frequentIn) {
       const evidence = found.get(language);
       if (!evidence) continue;
-      evidence.hits++;
-      if (isNew) evidence.different++;
+      evidence.hits += count;
+      evidence.different++;
     }
-  }
   return [...found.values()];
 }
 
@@ -89,7 +38,7 @@ function mostLikely(found: readonly Evidence[], least: (evidence: Evidence) => b
 }
 
 /** The language of a text's words of one script; undefined if the text does not tell it. */
-function detectLanguage(words: readonly string[], script: Script, before: Language | undefined): Language | undefined {
+function detectLanguage(words: readonly Token[], script: Script, before: Language | undefined): Language | undefined {
   const found = weigh(words, languagesIn(script));
   const [least, share] = words.length > LONG ? [MIN_DIFFERENT + 1, MIN_SHARE] : [MIN_DIFFERENT, 0];
   const [standard] = found;
@@ -101,43 +50,52 @@ function detectLanguage(words: readonly string[], script: Script, before: Langua
   return before && likely.includes(before) ? before : likely[0];
 }
 
-const groupByScript = (tokens: readonly Token[]): Map<Script, string[]> => {
-  const words = new Map<Script, string[]>();
-  for (const { text, script } of tokens) {
-    if (script === undefined) continue;
-    const known = words.get(script);
-    if (known) known.push(text);
-    else words.set(script, [text]);
+/** The share of its words with letters that English does not have, from which on a text that tells no language is in another one. */
+const MIN_FOREIGN = 0.08;
+
+/** The language of words that tell none: that of the passage before, unless it can be English only if nothing speaks against it. */
+function assumeLanguage(words: readonly Token[], script: Script, before: Language | undefined): Language {
+  const standard = getDefaultLanguage(script);
+  if (before && before !== standard) return before;
+  const foreign = script === "latin" ? words.filter(({ text }) => /[\u00df-\u024f\u1e00-\u1eff]/.test(text)).length : 0;
+  return foreign > 0 && foreign >= words.length * MIN_FOREIGN ? (getLanguage("mis") as Language) : standard;
+}
+
+function groupByScript(tokens: readonly Token[]): Map<Script, Token[]> {
+  const words = new Map<Script, Token[]>();
+  // Most words are in the script of the word before.
+  let script: Script | undefined;
+  let group: Token[] = [];
+  for (const token of tokens) {
+    if (token.script === undefined) continue;
+    if (token.script !== script) {
+      script = token.script;
+      group = words.get(script) ?? [];
+      words.set(script, group);
+    }
+    group.push(token);
   }
   return words;
-};
+}
 
 /** The words and n-grams that a passage is indexed by. */
 export interface IndexForm {
   /** Separated by spaces; the index reduces those that are English to their stems. */
   words: string;
-  /** Different ones; none for a text in English or in scripts without spaces. */
-  grams: string[];
+  /** Different ones, separated by spaces; none for a text in English or in scripts without spaces. */
+  grams: string;
+  gramCount: number;
   /** The codes of the languages of its words. */
   languages: string[];
 }
 
-/** The version of `IndexForm`; documents that were indexed before there were versions have 0. */
-export const INDEX_FORM = 1;
+/**
+ * The version of what documents are indexed as; those that were indexed before there were versions have 0. Form 1 is the same
+ * `IndexForm`, but in a file its n-grams have longer marks of their tenant.
+ */
+export const INDEX_FORM = 2;
 
 const EMPTY: Profile = new Map();
-/** A text's vocabulary comes again and again. */
-const MAX_KNOWN = 50_000;
-const indexed = new Map<Language, Map<string, string>>();
-
-function getIndexed(word: string, language: Language): string {
-  if (language.code === "en") return word;
-  let known = indexed.get(language);
-  if (!known || known.size >= MAX_KNOWN) indexed.set(language, (known = new Map()));
-  let found = known.get(word);
-  if (found === undefined) known.set(word, (found = toIndexed(word, language)));
-  return found;
-}
 
 /** Indexes the passages of one document, in order: one that does not tell its language has that of the passage before. */
 export class DocumentTokenizer {
@@ -149,20 +107,28 @@ export class DocumentTokenizer {
     const profile = new Map(this.#profile);
     for (const [script, words] of scripts) {
       const before = profile.get(script);
-      profile.set(script, detectLanguage(words, script, before) ?? before ?? getDefaultLanguage(script));
+      profile.set(script, detectLanguage(words, script, before) ?? assumeLanguage(words, script, before));
     }
     this.#profile = profile;
     const languages = scripts.map(([script]) => profile.get(script) as Language);
     const words: string[] = [];
+    let runs = 0;
+    let language: Language | undefined;
     for (const token of tokens) {
-      if (token.isRun) pairs(token.text, (term) => words.push(term));
-      else words.push(token.script === undefined ? token.text : getIndexed(token.text, profile.get(token.script) as Language));
+      if (token.isRun) {
+        runs += token.text.length;
+        pairs(token.text, (term) => words.push(term));
+      } else if (token.script === undefined) words.push(token.text);
+      else {
+        if (token.script !== language?.script) language = profile.get(token.script) as Language;
+        words.push(token.getIndexed(language));
+      }
     }
     const [main] = languages;
-    const runs = tokens.reduce((sum, { text: run, isRun }) => (isRun ? sum + run.length : sum), 0);
     const isSpaced = runs < (scripts[0]?.[1].length ?? 0);
-    const grams = isSpaced && main && hasGrams(main.code) ? toGrams(tokens, main) : [];
-    return { words: words.join(" "), grams, languages: languages.map(({ code }) => code) };
+    const telling = isSpaced && main && hasGrams(main.code) ? tokens.filter((token) => !token.isStopWord(main)) : [];
+    const { text: grams, count: gramCount } = listGrams(telling);
+    return { words: words.join(" "), grams, gramCount, languages: languages.map(({ code }) => code) };
   }
 }
 
@@ -173,17 +139,6 @@ export function indexWords(text: string): string {
     if (isRun) pairs(word, (term) => words.push(term));
     else words.push(word);
   return words.join(" ");
-}
-
-function toGrams(tokens: readonly Token[], { stopWords }: Language): string[] {
-  const grams = new Set<string>();
-  const seen = new Set(stopWords);
-  for (const { text, isRun, script } of tokens) {
-    if (isRun || seen.has(text)) continue;
-    seen.add(text);
-    eachGram(text, script ?? "other", (gram) => grams.add(gram));
-  }
-  return [...grams];
 }
 
 function pairs(run: string, add: (text: string, prefix: boolean) => void): void {
@@ -211,6 +166,8 @@ export interface Question {
   terms: Term[];
   /** Empty if no passage has n-grams. */
   grams: string[];
+  /** False if all its words are frequent ones, which tell nothing. */
+  isTelling: boolean;
 }
 
 /** So many different words of a question count: a pasted page is no question. */
@@ -238,10 +195,13 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
     // The first one's are left out in any case: hardly any of them tells something in another language.
     const asked =
       possible.length === 1 ? possible : [...mostLikely(weigh(words, possible), ({ hits }) => hits > 0), getDefaultLanguage(script)];
-    for (const word of words) if (asked.some((language) => language.stopWords.has(word))) stopWords.add(word);
+    // A single letter is a preposition of one of the languages more often than a word that tells something.
+    for (const { text: word } of words)
+      if ((word.length === 1 ? possible : asked).some((language) => language.stopWords.has(word))) stopWords.add(word);
   }
   const isTelling = ({ text: word }: Token): boolean => !stopWords.has(word);
-  const telling = tokens.some(isTelling) ? tokens.filter(isTelling) : tokens;
+  const hasTelling = tokens.some(isTelling);
+  const telling = hasTelling ? tokens.filter(isTelling) : tokens;
   const terms = new Map<string, Term>();
   const add = (word: string, prefix: boolean): void => {
     // Stems of several languages are often the same one.
@@ -252,25 +212,12 @@ export function readQuestion(text: string, index: IndexLanguages): Question {
     if (terms.size >= MAX_TERMS) break;
     if (token.isRun) pairs(token.text, add);
     else if (token.script === undefined) add(token.text, false);
-    else for (const language of languages.get(token.script) ?? []) add(getIndexed(token.text, language), false);
+    else for (const language of languages.get(token.script) ?? []) add(token.getIndexed(language), false);
   }
-  return { terms: [...terms.values()].slice(0, MAX_TERMS), grams: index.codes.some(hasGrams) ? askedGrams(telling) : [] };
-}
-
-function askedGrams(tokens: readonly Token[]): string[] {
-  const grams = new Set<string>();
-  for (const { text, isRun, script } of tokens.toSorted((a, b) => b.text.length - a.text.length)) {
-    if (grams.size >= MAX_GRAMS) break;
-    if (!isRun) eachGram(text, script ?? "other", (gram) => grams.add(gram));
-  }
-  return [...grams].slice(0, MAX_GRAMS);
-}
-
-const WIDE = new RegExp(`[${UNSPACED}]`, "gu");
-const CHARS_PER_TOKEN = 4;
-
-/** About how many tokens a model counts: one for each character of a script without spaces, else one for four characters. */
-export function countTokens(text: string): number {
-  const wide = HAS_UNSPACED.test(text) ? (text.match(WIDE)?.length ?? 0) : 0;
-  return wide + Math.ceil((text.length - wide) / CHARS_PER_TOKEN);
+  const grams = listGrams(index.codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : []);
+  return {
+    terms: [...terms.values()].slice(0, MAX_TERMS),
+    grams: grams.count === 0 ? [] : grams.text.split(" ").slice(0, MAX_GRAMS),
+    isTelling: hasTelling,
+  };
 }

@@ -35,7 +35,7 @@ export interface Format {
   extensions: readonly string[];
   /** The npm packages that read it; none for built-in ones. */
   packages: readonly string[];
-  /** Those of them that are not installed: a document of this format fails with `missing_extractor`. */
+  /** Those of them that are not installed, and a program that is not: a document of this format fails with `missing_extractor`. */
   missing: readonly string[];
 }
 
@@ -105,6 +105,8 @@ export interface DocumentQuery {
   /** Only those that one of these agents may search. */
   agentIds?: readonly string[];
   externalId?: string;
+  /** How the external ids of the documents begin. */
+  externalIdPrefix?: string;
 }
 
 /** A page of documents, newest first. */
@@ -122,6 +124,11 @@ export interface SearchQuery {
   limit?: number;
   /** How many passages of one document, at most. Default: any number. */
   perDocument?: number;
+  /**
+   * Leaves out passages that have too little of the question's words, if passages are not found by meaning, too; and those that
+   * the reranker scores below its `minScore`.
+   */
+  relevantOnly?: boolean;
 }
 
 /** A chunk that was found. `text` comes from outside: it is data, never an instruction. */
@@ -171,11 +178,32 @@ export type FileText = { ok: true; text: string } | { ok: false; error: Document
 /** A file to read, which is in `<dir>/tmp`: it is deleted, whatever becomes of it. */
 export type FileToRead = Pick<NewDocument, "file" | "sha256" | "filename">;
 
-/** Turns texts into vectors. Throws where the endpoint fails; `EmbeddingRefused` where it refuses this very input. */
+/** Turns texts into vectors. Throws `EndpointError` if there are none. */
 export interface Embedder {
+  /** The provider's name in the config. */
+  readonly provider?: string;
   /** Stored with each vector: vectors of another model are never compared. */
   readonly model: string;
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
+}
+
+/** Tells how well texts answer a question. Throws `EndpointError` if the endpoint does not. */
+export interface Reranker {
+  /** The provider's name in the config. */
+  readonly provider: string;
+  readonly model: string;
+  /** How many passages of a search it orders: the first ones. */
+  readonly passages: number;
+  /** The least score of a relevant passage. Undefined: the score of a passage does not tell whether it is relevant. */
+  readonly minScore: number | undefined;
+  /** Returns the score of each text, in the order of the texts; higher is better. */
+  rerank(query: string, texts: readonly string[], signal: AbortSignal): Promise<number[]>;
+}
+
+/** The models that search asks; without them words alone are compared. */
+export interface SearchModels {
+  embed?: Embedder;
+  rerank?: Reranker;
 }
 
 /**

@@ -154,6 +154,11 @@ export class BudgetAccount {
     });
   }
 
+  /** What had no room last, of what a run with this need takes: one that was started before needs no start. */
+  findShort(need: Need): ReadonlySet<Resource> {
+    return new Set([...this.short].filter((name) => (name !== "starts" && name !== "places") || need[name] > 0));
+  }
+
   take(need: Need): void {
     this.#recent++;
     this.active++;

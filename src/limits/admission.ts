@@ -136,8 +136,9 @@ class LimitAdmission implements Admission {
     if (budgets.length === 0) return undefined;
     const accounts = this.#loans.of(budgets);
     const need = toNeed(run);
-    if (need.starts + need.places > 0 && !isReleased(run) && accounts.some(({ short }) => short.size > 0)) {
-      const parked = this.#park(run, budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
+    if (need.starts + need.places > 0 && !isReleased(run)) {
+      const short = new Map(accounts.map((account) => [account.scope, account.findShort(need)]));
+      const parked = [...short.values()].some(({ size }) => size > 0) && this.#park(run, budgets, short, now);
       if (parked) return parked;
     }
     if (this.#take(run, accounts, need)) return undefined;

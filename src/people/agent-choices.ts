@@ -9,9 +9,14 @@ interface AgentChoice {
   at: Ms;
 }
 
-/** The conversation that a choice is for: that with a person, or a room with its threads. */
-export const getPlace = (channel: string, { direct, from, to }: { direct: boolean; from: string; to: string }): string =>
-  JSON.stringify(direct ? [channel, "direct", from] : [channel, "room", to]);
+/** The conversation that a choice is for: that with a person, or a room with its threads. `personId`: that of a linked person. */
+export function getPlace(
+  channel: string,
+  { direct, from, to, personId }: { direct: boolean; from: string; to: string; personId?: string | undefined },
+): string {
+  if (direct && personId !== undefined) return JSON.stringify(["person", personId]);
+  return JSON.stringify(direct ? [channel, "direct", from] : [channel, "room", to]);
+}
 
 /** The agents that people have chosen with `/agent`. All gateways on one database have the same. */
 export interface AgentChoices {

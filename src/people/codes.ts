@@ -10,8 +10,11 @@ const LENGTH = 8;
 
 const draw = (from: string): string => from.charAt(randomInt(from.length));
 
-/** Creates a code for people to type: 32 random bits. */
-export const createPersonCode = (): string => draw(LETTERS) + Array.from({ length: LENGTH - 1 }, () => draw(ALPHABET)).join("");
+/** Creates a code for people to type: 32 random bits, and none that is taken. */
+export function createPersonCode(isTaken: (code: string) => boolean = () => false): string {
+  const code = draw(LETTERS) + Array.from({ length: LENGTH - 1 }, () => draw(ALPHABET)).join("");
+  return isTaken(code) ? createPersonCode(isTaken) : code;
+}
 
 /** A code as a person types it: case, white space and hyphens do not matter. */
 export const normalizePersonCode = (text: string): string => text.toUpperCase().replace(/[\s-]/g, "");

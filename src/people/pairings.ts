@@ -1,27 +1,18 @@
-import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { getPhrases } from "../core/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
-import { planDelivery, writeDelivery } from "../delivery/plan.ts";
-import type { Channels } from "../delivery/types.ts";
-import { StoredList, type ListChange, type StoredListDeps } from "../store/stored-list.ts";
-import type { Ms, Writes } from "../store/types.ts";
+import { StoredList, type ListChange } from "../store/stored-list.ts";
+import type { Ms } from "../store/types.ts";
 import { createPersonCode, normalizePersonCode } from "./codes.ts";
+import { writeNotice, type PeopleDeps, type PersonPlace } from "./notices.ts";
 
 /** A person who has asked to write to the agent, and what was decided. */
-export interface Pairing {
+export interface Pairing extends PersonPlace {
   id: string;
-  channel: string;
-  /** The person's id, as `IncomingMessage.from` gives it. */
-  person: string;
   /** The display name that the person had: outside text. */
   name?: string;
-  language?: string;
-  /** Where the person wrote, and is answered. */
-  to: string;
-  thread?: string;
   state: "waiting" | "approved" | "denied";
   /** While the person waits. */
   code?: string;
@@ -66,16 +57,11 @@ const NO_CODE = refuse(
 );
 const NO_PERSON = refuse("not_found", "there is no such person; `rouse pairing list` shows the ids");
 
-export interface PairingDeps extends StoredListDeps {
-  clock: StoredListDeps["clock"] & Pick<Clock, "now">;
-  channels(): Channels;
-}
-
 class StoredPairings implements Pairings {
-  readonly #deps: PairingDeps;
+  readonly #deps: PeopleDeps;
   readonly #stored: StoredList<Pairing>;
 
-  constructor(deps: PairingDeps) {
+  constructor(deps: PeopleDeps) {
     this.#deps = deps;
     this.#stored = new StoredList<Pairing>("people.pairings", deps);
   }
@@ -106,7 +92,7 @@ class StoredPairings implements Pairings {
       return {
         list: list.map((one) => (one === found ? pairing : one)),
         result: { ok: true, pairing },
-        ...(state === "approved" && { write: (tx) => this.#send(tx, pairing, getPhrases(pairing.language).paired) }),
+        ...(state === "approved" && { write: (tx) => writeNotice(tx, pairing, getPhrases(pairing.language).paired, this.#deps) }),
       };
     });
   }
@@ -141,8 +127,7 @@ class StoredPairings implements Pairings {
   ): ListChange<Pairing, PairingResult> {
     const now = this.#deps.clock.now();
     const list = this.#current(stored);
-    let code = createPersonCode();
-    while (list.some((one) => one.code === code)) code = createPersonCode();
+    const code = createPersonCode((drawn) => list.some((one) => one.code === drawn));
     const shown = cutText(oneLine(name), MAX_NAME).text;
     const pairing: Pairing = {
       id: newId("par", now),
@@ -157,16 +142,13 @@ class StoredPairings implements Pairings {
       requestedAt: now,
       expiresAt: now + CODE_MS,
     };
-    return { list: [...list, pairing], result: "asked", write: (tx) => this.#send(tx, pairing, getPhrases(language).pairing(code)) };
-  }
-
-  /** Writes a message to the person. It belongs to no run. */
-  #send(tx: Writes, { channel, to, thread }: Pairing, text: string): void {
-    const { channels, clock } = this.#deps;
-    const route = { channel, to, ...(thread !== undefined && { thread }) };
-    writeDelivery(tx, planDelivery({ runId: "", route, text, channels: channels(), now: clock.now() }));
+    return {
+      list: [...list, pairing],
+      result: "asked",
+      write: (tx) => writeNotice(tx, pairing, getPhrases(language).pairing(code), this.#deps),
+    };
   }
 }
 
 /** Creates the pairings that are kept in a store. */
-export const createPairings = (deps: PairingDeps): Pairings => new StoredPairings(deps);
+export const createPairings = (deps: PeopleDeps): Pairings => new StoredPairings(deps);

@@ -1,4 +1,4 @@
-import type { ApprovalPress, ChannelHost, ReceivedMessage } from "../contract/channel.ts";
+import type { ApprovalPress, ChannelHost, LostMessage, ReceivedMessage } from "../contract/channel.ts";
 import type { Source } from "../contract/kinds.ts";
 import type { NamedService } from "./services.ts";
 import { keptCursor } from "../store/cursor.ts";
@@ -10,7 +10,7 @@ export interface ListenDeps {
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fencingToken` is lost. */
   receive(channel: string, message: ReceivedMessage, fencingToken: FencingToken | undefined): Promise<unknown>;
   decide(channel: string, press: ApprovalPress): Promise<{ text: string }>;
-  notDelivered(channel: string, message: { idempotencyKey: string; reason: string }): Promise<void>;
+  notDelivered(channel: string, message: LostMessage): Promise<void>;
 }
 
 const untilAborted = (signal: AbortSignal): Promise<void> =>

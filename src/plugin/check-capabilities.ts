@@ -12,6 +12,11 @@ type Kind = keyof Capabilities;
 const MIN_LIMIT = 20;
 const LIMIT = `must be a whole number, at least ${MIN_LIMIT}`;
 
+/** Shorter waits would have the vendor limit the messages too. */
+const MIN_EVERY_MS = 1_000;
+const EVERY = `must be a number of milliseconds, at least ${MIN_EVERY_MS}`;
+const everyMs = z.number(EVERY).min(MIN_EVERY_MS, EVERY);
+
 const toolSchema = z.looseObject({
   name: z.string("must be text").regex(/^[\w-]{1,64}$/, "use letters, digits, `_` and `-`, at most 64"),
   description: z.string("must be text").min(1, "must not be blank"),
@@ -30,6 +35,8 @@ const KINDS: Record<Kind, { name: string; shape: z.ZodType }> = {
       dmPolicy: z.enum(DM_POLICIES, `must be one of ${DM_POLICIES.join(", ")}`).optional(),
       fallback: z.boolean("must be true or false").optional(),
       parseRecipient: method.optional(),
+      typing: z.looseObject({ show: method, hide: method.optional(), everyMs }).optional(),
+      streaming: z.looseObject({ edit: method, remove: method, everyMs }).optional(),
       probe: method.optional(),
     }),
   },
@@ -68,13 +75,15 @@ function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
 
 /**
  * Checks a channel and returns the same object. `allowFrom`, `dmPolicy` and `defaultTo`, if the channel has none, come from
- * its section of the config.
+ * its section of the config, and `typing` and `streaming` there say whether people see that the agent is typing, and its text.
  */
 export function checkChannel(value: unknown, path: string, config?: unknown, warnings: Issue[] = []): CheckedPlugin<Channel> {
   const issues = findProblems("channel", value, path);
   if (issues.length > 0) return { ok: false, issues };
   const channel = useNewNames("channel", value as Channel, path, warnings);
-  const { allowFrom, defaultTo, dmPolicy } = (config ?? {}) as { allowFrom?: unknown; defaultTo?: unknown; dmPolicy?: unknown };
+  const { allowFrom, defaultTo, dmPolicy, typing, streaming } = (config ?? {}) as Readonly<Record<string, unknown>>;
+  if (typing === false) delete channel.typing;
+  if (channel.streaming) channel.streaming.isOn = streaming === true;
   if (Array.isArray(allowFrom)) channel.allowFrom ??= allowFrom.map(String);
   const policy = DM_POLICIES.find((one) => one === dmPolicy);
   if (policy) channel.dmPolicy ??= policy;

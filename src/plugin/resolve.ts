@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { registerHooks, type ResolveFnOutput } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import type { NamespacedUnregister } from "tsx/esm/api";
 
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const FILES = { plugin: "./api", "channel-kit": "../channel-kit/api", "store-kit": "../store/api", transform: "../mapping/api" };
@@ -13,40 +14,37 @@ const OWN = new Map(
   }),
 );
 
-const OWN_FILES = new Set(OWN.values());
-
-/** Marks the modules of one import, so that a changed file is read again: ours for JavaScript, `tsx`'s for TypeScript. */
+/** Marks the modules of one import, so that a changed file is read again. */
 export const MODULE_VERSION = "rouse-version";
-const TSX_NAMESPACE = "tsx-namespace";
 
 const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 const isPackage = (path: string): boolean => path.includes("/node_modules/");
 
-/** Whether a module is one of a user's modules that were imported here. */
-const isMarked = (url: string | undefined): boolean =>
-  url !== undefined && (url.includes(`${MODULE_VERSION}=`) || url.includes(TSX_NAMESPACE));
+/** What marks the modules that `tsx` loads for us. */
+const NAMESPACE = "rouse";
+const TSX_MARK = `tsx-namespace=${NAMESPACE}`;
+
+/** Whether a module is one of a user's modules that were imported here, or a package of theirs. */
+const isMarked = (url: string | undefined): boolean => url !== undefined && (url.includes(`${MODULE_VERSION}=`) || url.includes(TSX_MARK));
 
 let registered = false;
 let versions = 0;
 /** Files of imports under way, by version. */
 const followed = new Map<string, Set<string>>();
-/** Entries that `tsx` is about to load: it asks for them without a mark. */
-const entries = new Set<string>();
 
 /** Gives the modules that a user's module imports from its own files the mark of that import. */
 function follow(found: ResolveFnOutput, specifier: string, parent: string | undefined): ResolveFnOutput {
   if (!found.url.startsWith("file:") || isPackage(found.url)) return found;
-  const url = new URL(found.url);
-  // Without a package.json that says otherwise `tsx` would take TypeScript for CommonJS, which is never read again.
-  if (isTypeScript(url.pathname)) {
-    const ours = entries.has(url.pathname) || parent?.includes(TSX_NAMESPACE);
-    return ours && !url.pathname.endsWith(".cts") ? { ...found, format: "module" } : found;
-  }
   const version = parent === undefined ? undefined : (new URL(parent).searchParams.get(MODULE_VERSION) ?? undefined);
-  if (version === undefined || !/^\.{0,2}\//.test(specifier)) return found;
+  const isTyped = parent?.includes(TSX_MARK);
+  // A linked package of the user's own is followed from TypeScript alone: JavaScript shares it with what else imports it.
+  if (version === undefined || (!isTyped && !/^(?:\.{0,2}\/|#|file:)/.test(specifier))) return found;
+  const url = new URL(found.url);
   followed.get(version)?.add(fileURLToPath(`file://${url.pathname}`));
   url.searchParams.set(MODULE_VERSION, version);
-  return { ...found, url: url.href };
+  // Without a package.json that says otherwise `tsx` would take TypeScript for CommonJS, which is never read again.
+  const asModule = isTyped && isTypeScript(url.pathname) && !url.pathname.endsWith(".cts");
+  return { ...found, url: url.href, ...(asModule && { format: "module" }) };
 }
 
 /** Lets users' modules import `rouse/plugin`, `rouse/channel-kit`, `rouse/store-kit`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
@@ -70,26 +68,23 @@ export function registerOwnModules(): void {
 
 export type UserModule = { ok: true; exports: Record<string, unknown> } | { ok: false; error: unknown };
 
+/** `tsx`, once a process: each `tsImport` would leave its hooks behind, and all later imports go through all of them. */
+let typescript: ReturnType<typeof registerTypeScript> | undefined;
+async function registerTypeScript(): Promise<NamespacedUnregister> {
+  const { register } = await import("tsx/esm/api");
+  return register({ namespace: NAMESPACE, tsconfig: false });
+}
+
 async function importAnew(file: string, files: Set<string>): Promise<UserModule> {
-  const url = pathToFileURL(file);
+  const { href, pathname } = pathToFileURL(file);
   const version = String(++versions);
+  followed.set(version, files);
   try {
-    if (!isTypeScript(file) || isPackage(url.pathname)) {
-      followed.set(version, files);
-      return {
-        ok: true,
-        exports: (await import(/* @vite-ignore */ `${url.href}?${MODULE_VERSION}=${version}`)) as Record<string, unknown>,
-      };
-    }
-    entries.add(url.pathname);
-    const { tsImport } = await import("tsx/esm/api");
-    const onImport = (imported: string): void => {
-      if (imported.startsWith("file:") && !isPackage(imported) && !OWN_FILES.has(imported)) files.add(fileURLToPath(imported));
-    };
-    return {
-      ok: true,
-      exports: (await tsImport(url.href, { parentURL: import.meta.url, tsconfig: false, onImport })) as Record<string, unknown>,
-    };
+    const url = `${href}?${MODULE_VERSION}=${version}`;
+    if (!isTypeScript(file) || isPackage(pathname))
+      return { ok: true, exports: (await import(/* @vite-ignore */ url)) as Record<string, unknown> };
+    typescript ??= registerTypeScript();
+    return { ok: true, exports: (await (await typescript).import(href, `${url}&${TSX_MARK}`)) as Record<string, unknown> };
   } catch (error) {
     return { ok: false, error };
   } finally {

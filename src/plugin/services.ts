@@ -4,7 +4,7 @@ import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { FencingToken, Held, Cluster } from "../store/types.ts";
 import type { Cursor, ServiceState } from "../contract/channel.ts";
-import type { Hooks, Source, SourceHost } from "../contract/kinds.ts";
+import type { Hooks, Source, SourceDocuments, SourceHost } from "../contract/kinds.ts";
 
 /** What is known of a service that runs. */
 export interface ServiceStatus extends ServiceState {
@@ -28,6 +28,8 @@ export interface ServicesOptions {
   hook(plugin: string, path: string, body: unknown, fencingToken: FencingToken | undefined): ReturnType<Hooks["hook"]>;
   /** Of several gateways one runs a service at a time; requests are answered by all. */
   cluster: Pick<Cluster, "hold" | "tell" | "on">;
+  /** What keeps documents of a plugin's source in step. */
+  createDocuments(id: string): SourceDocuments;
   /** The place of a service; refused once the lease of `fencingToken` is lost. */
   createCursor(id: string, fencingToken: FencingToken | undefined): Cursor;
   clock: Clock;
@@ -82,7 +84,7 @@ class ServiceStates {
 
 /** Runs a service until `held` ends: whenever it ends by itself, it counts as failing and is started again. */
 async function supervise({ id, service, start }: NamedService, held: Held, states: ServiceStates, options: ServicesOptions): Promise<void> {
-  const { hook, createCursor, clock, log } = options;
+  const { hook, createCursor, createDocuments, clock, log } = options;
   const { signal, fencingToken } = held;
   for (let failures = 1; !signal.aborted; failures++) {
     const startedAt = readMonotonic(clock);
@@ -94,6 +96,7 @@ async function supervise({ id, service, start }: NamedService, held: Held, state
       const host: SourceHost = {
         hook: (path, body) => hook(id, path, body, fencingToken),
         report,
+        documents: createDocuments(id),
         ...createCursor(id, fencingToken),
       };
       await (start ? start(held, host) : service.start(signal, host));

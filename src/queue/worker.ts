@@ -131,10 +131,12 @@ class QueueWorker implements PullWorker {
   #begin(job: Job): void {
     const abort = new AbortController();
     const done = this.#run(job, abort.signal).finally(() => {
-      this.active.delete(job.id);
+      // A job that was put back may be under way again by now: the commit that puts it back may be the one that takes it.
+      if (this.active.get(job.id) === entry) this.active.delete(job.id);
       this.#fillAfterTurn();
     });
-    this.active.set(job.id, { lease: job.lease, done, abort });
+    const entry: ActiveJob = { lease: job.lease, done, abort };
+    this.active.set(job.id, entry);
   }
 
   /** Jobs whose ends share a commit end in one turn of the event loop: what follows them is fetched together. */

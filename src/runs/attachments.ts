@@ -33,6 +33,8 @@ export interface AttachmentDeps {
   readText(wanted: WantedText, signal: AbortSignal): Promise<{ ok: true; text: string } | { ok: false; reason: string }>;
   /** Absent if the config sets up nothing that transcribes. */
   transcriber(): Transcribe | undefined;
+  /** Whether the run may be tried again for a file that cannot be read now. Then a note does not take its place yet. */
+  mayWait?: boolean;
 }
 
 /** What the files of a message hold. */
@@ -43,6 +45,9 @@ export interface ReadAttachments {
   /** The files that have to be fetched again for another attempt: only their bytes are given to the model. */
   kept: Attachment[];
 }
+
+/** Thrown if a file cannot be read now and may be later, where the run can be tried again. The message quotes nothing. */
+export class NotNowError extends Error {}
 
 type Found = { text: string } | { note: string } | { image: Omit<InputImage, "label"> };
 
@@ -59,7 +64,7 @@ const outside = (text: string): TextPart => ({ text: `${text}\n`, outside: true 
 class NotFetchedError extends Error {}
 
 /** Fetches a file into the staging folder: several times, if its vendor may have it later. @throws NotFetchedError */
-async function fetchStaged(
+export async function fetchStaged(
   attachment: Attachment,
   channel: Channel,
   { stage, clock, maxBytes, signal }: Pick<AttachmentDeps, "stage" | "clock"> & { maxBytes: number; signal: AbortSignal },
@@ -96,11 +101,20 @@ async function readStaged(
   { kind, name, mime }: Attachment,
   staged: FetchedCopy,
   { attachments, platform }: Pick<Config, "attachments" | "platform">,
-  { readText, transcribe, signal }: Pick<AttachmentDeps, "readText"> & { transcribe: Transcribe | undefined; signal: AbortSignal },
+  {
+    readText,
+    transcribe,
+    mayWait,
+    signal,
+  }: Pick<AttachmentDeps, "readText" | "mayWait"> & {
+    transcribe: Transcribe | undefined;
+    signal: AbortSignal;
+  },
 ): Promise<Found> {
   if (kind === "image") return readImage(staged);
   if (kind === "audio") {
     const found = await transcribe?.({ file: staged.file, name, mime }, signal);
+    if (mayWait && found?.ok === false && found.isPassing) throw new NotNowError(found.reason);
     if (!found?.ok) return { note: `its words are not known: ${found?.reason ?? NO_TRANSCRIBER}` };
     const { text, cut } = cutText(found.text, attachments.maxChars);
     return { text: text === "" ? "[no words]" : `${text}${cut > 0 ? `[cut: ${cut} characters]` : ""}` };

@@ -18,10 +18,12 @@ const TELLS = 15;
 const TELL_EVERY_MS = 1000;
 
 /** Asks the gateway that executes the run to end it, until the run has ended. */
-async function cancelElsewhere(run: RunRecord, { store, cluster, runEnds }: CancelDeps): Cancelled {
+async function cancelElsewhere(run: RunRecord, { store, cluster, turns, runEnds }: CancelDeps): Cancelled {
   for (let asked = 0; asked < TELLS; asked++) {
     cluster.tell("cancel", [run.id]);
     await runEnds.wait(run.id, TELL_EVERY_MS);
+    // The gateway that executed the run is gone, and this gateway has continued it.
+    if (turns.isActive(run.id)) return turns.cancel(run.id);
     const now = await store.get("run", run.id);
     if (now?.endedAt !== undefined) return { ok: true, run: now };
   }

@@ -123,12 +123,16 @@ function buildCheckpoint({ before, gone, source, summary, isWanted, unread }: Ne
   const upTo = (gone.at(-1) as TurnRecord).seq;
   const { turns = 0, left = 0, covered = 0 } = before?.checkpoint ?? {};
   const added = gone.length + (unread ?? 0);
+  const seen = [...(before ? [before] : []), ...gone, ...source];
+  const outside = unread !== undefined || seen.some((turn) => isOutsideTurn(turn));
+  const onlyPeople = outside && unread === undefined && !seen.some((turn) => isOutsideTurn(turn, false));
   return {
     upTo,
     covered: summary || !isWanted ? upTo : covered,
     turns: turns + added,
     left: Math.max(0, left + added - (summary ? source.length : 0)),
-    outside: unread !== undefined || [...(before ? [before] : []), ...gone, ...source].some(isOutsideTurn),
+    outside,
+    ...(onlyPeople && { onlyPeople }),
     ...(summary ? { model: summary.model, usage: summary.usage } : {}),
   };
 }

@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
-import { sessionId, type Job, type Ms, type RunRecord } from "../store/types.ts";
-import type { UnreadContent } from "../store/attachments.ts";
+import { isRunChanged } from "../store/errors.ts";
+import { sessionId, type ExpectedRun, type Job, type Ms, type RunRecord, type Writes } from "../store/types.ts";
+import { joinMessages, joinUnread } from "./message-parts.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** The most messages of one turn. */
@@ -52,18 +53,7 @@ export function getQuietEnd(times: readonly Ms[], quietMs: number, now: Ms): Ms 
   return Math.min(last + quietMs, begin + quietMs * MAX_QUIET_TIMES);
 }
 
-/** Returns what the turn of several messages has to get from the channel; undefined if they hold everything themselves. */
-function joinUnread(all: readonly RunRecord[]): UnreadContent | undefined {
-  const unread = all.flatMap(({ spec }) => spec.unread ?? []);
-  if (unread.length === 0) return undefined;
-  const attachments = unread.flatMap((one) => one.attachments ?? []);
-  const quotedIds = [...new Set(unread.flatMap((one) => one.quotedIds ?? []))];
-  return {
-    ...(attachments.length > 0 && { attachments }),
-    ...(quotedIds.length > 0 && { quotedIds }),
-    ...(unread.some(({ hasThread }) => hasThread) && { hasThread: true as const }),
-  };
-}
+const toExpected = ({ status, attempts, edits = 0 }: RunRecord): ExpectedRun => ({ status, attempts, edits });
 
 /** Makes one turn of a run's message and those that follow it: one commit, so that a crash loses and doubles none. */
 async function join(job: Job, run: RunRecord, following: readonly RunRecord[], deps: TurnDeps): Promise<RunRecord | undefined> {
@@ -73,25 +63,31 @@ async function join(job: Job, run: RunRecord, following: readonly RunRecord[], d
   if (!last) return run;
   const { owner: _last, ...incoming } = last;
   const isOwners = all.every(({ spec }) => spec.incoming?.owner);
-  const unread = joinUnread(all);
+  const unread = joinUnread(all.map(({ spec }) => spec.unread));
   const ids = all.flatMap(({ spec: { incoming: one } }) => (one ? [...(one.joined ?? []), one.replyTo] : []));
   const joined = ids.filter((id) => id !== last.replyTo);
   const spec = {
     ...run.spec,
+    ...joinMessages(all.map((one) => one.spec)),
     ...(unread && { unread }),
-    input: all.flatMap(({ spec: { input } }, at) => (at === 0 ? input : [{ text: "\n\n", outside: false }, ...input])),
     // The reply answers the newest message.
     incoming: { ...incoming, ...(joined.length > 0 && { joined }), ...(isOwners && { owner: true as const }) },
   };
   const warnings = all.flatMap((one) => one.warnings);
   const route = { status: "skipped" as const, reason: `answered together with an earlier message, by the run ${run.id}` };
-  const done = await store.commit((tx) => {
-    tx.update("run", run.id, { spec, warnings });
-    for (const { id } of following) {
-      tx.update("run", id, { status: "succeeded", route, endedAt: clock.now() });
-      tx.delete("job", "turn", id);
+  const write = (tx: Writes): void => {
+    tx.update("run", run.id, { spec, warnings }, toExpected(run));
+    for (const one of following) {
+      tx.update("run", one.id, { status: "succeeded", route, endedAt: clock.now() }, toExpected(one));
+      tx.delete("job", "turn", one.id);
     }
-  }, job);
+  };
+  const done = await store.commit(write, job).catch(async (error: unknown) => {
+    if (!isRunChanged(error)) throw error;
+    // A message was edited or cancelled meanwhile: what there is now is collected.
+    await store.commit((tx) => tx.settle(job, clock.now(), { resetAttempts: true }), job);
+    return false;
+  });
   if (!done) return undefined;
   for (const { id } of following) onRunEnd(id);
   return { ...run, spec, warnings };

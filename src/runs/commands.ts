@@ -1,21 +1,23 @@
-import { answerDecision, NOT_ALLOWED } from "../approvals/answer.ts";
+import { answerDecision } from "../approvals/answer.ts";
 import type { WrittenDecision } from "../core/decision.ts";
 import { planDelivery } from "../delivery/plan.ts";
 import { getPhrases } from "../core/phrases.ts";
+import type { Phrases } from "../core/phrases/types.ts";
 import { sessionId, type Job, type RunRecord, type RunSpec } from "../store/types.ts";
 import { answerAgent, renderHelp, renderStatus } from "./answer-commands.ts";
+import { answerLink } from "./answer-link.ts";
 import { replyRoute } from "./run-result.ts";
 import type { RunJob, TurnDeps } from "./types.ts";
 
 /** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
-const COMMAND = /^(?:@\S+\s+)?[/!](?:(new|stop|status|help)(?:@\S+)?|(agent)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
+const COMMAND = /^(?:@\S+\s+)?[/!](?:(new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
 
-type WrittenCommand = Pick<RunSpec, "argument"> & { command: "new" | "stop" | "status" | "help" | "agent" };
+type WrittenCommand = Pick<RunSpec, "argument"> & { command: "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink" };
 
-/** Parses a message that is a command; undefined for any other message. Only `/agent` may have a word behind it. */
+/** Parses a message that is a command; undefined for any other message. Only `/agent` and `/link` may have a word behind them. */
 export function parseCommand(text: string): WrittenCommand | undefined {
-  const [, alone, agent, argument] = COMMAND.exec(text.trim()) ?? [];
-  const name = alone ?? agent;
+  const [, alone, withWord, argument] = COMMAND.exec(text.trim()) ?? [];
+  const name = alone ?? withWord;
   if (name === undefined) return undefined;
   return { command: name.toLowerCase() as WrittenCommand["command"], ...(argument !== undefined && { argument }) };
 }
@@ -45,19 +47,24 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
     if (done.ok) stopped++;
     else if (done.failure.code === "store_unavailable") left++;
   }
-  if (left > 0) return `${left} turns could not be stopped. Try again in a minute.`;
   const phrases = getPhrases(command.spec.incoming?.language);
+  if (left > 0) return phrases.notStopped(left);
   if (stopped === 0) return phrases.nothingToStop;
   return stopped === 1 ? phrases.stopped : phrases.stoppedTurns(stopped);
 }
 
 /** Decides about a person for an approver, and returns the confirmation. */
-async function answerPairing(by: string, { verdict, code }: WrittenDecision, { people, context }: TurnDeps): Promise<string> {
-  if (!context().approvers.includes(by)) return NOT_ALLOWED;
+async function answerPairing(
+  by: string,
+  { verdict, code }: WrittenDecision,
+  { people, context }: TurnDeps,
+  { decisions }: Phrases,
+): Promise<string> {
+  if (!context().approvers.includes(by)) return decisions.notAllowed;
   const decided = await people.pairings.decide(code, verdict === "approve" ? "approve" : "deny", by);
-  if (!decided.ok) return "No person waits with this code: it is wrong, has expired, or was used.";
+  if (!decided.ok) return decisions.noPerson;
   const { channel, person, state } = decided.pairing;
-  return state === "approved" ? `Approved: "${person}" may write on ${channel}.` : `Denied: "${person}" is not answered on ${channel}.`;
+  return state === "approved" ? decisions.personApproved(person, channel) : decisions.personDenied(person, channel);
 }
 
 /** Executes a command that has an answer of its own. */
@@ -67,11 +74,13 @@ async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
   if (command === "stop") return stopTurns(run, deps);
   if (command === "new") return phrases.newConversation;
   if (command === "help") return renderHelp(phrases);
-  if (command === "status") return renderStatus(run, deps);
-  if (command === "agent") return answerAgent(run, deps);
-  if (!incoming || !decision) return "Nothing to decide.";
-  if (command === "pair") return answerPairing(`${channel}:${incoming.from}`, decision, deps);
-  return (await answerDecision({ channel, person: incoming.from, ...decision }, deps.approvals)).text;
+  if (command === "status") return renderStatus(run, deps, phrases);
+  if (command === "agent") return answerAgent(run, deps, phrases);
+  if (command === "link" || command === "unlink") return answerLink(run, deps, phrases);
+  if (!incoming || !decision) return phrases.decisions.nothing;
+  if (command === "pair") return answerPairing(`${channel}:${incoming.from}`, decision, deps, phrases);
+  const { answer } = await answerDecision({ channel, person: incoming.from, ...decision }, deps.approvals);
+  return answer(incoming.language);
 }
 
 /** Executes the job of a command: stops the turns for `/stop`, passes a decision on, and answers. */

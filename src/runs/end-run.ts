@@ -1,6 +1,7 @@
 import { writeDelivery } from "../delivery/plan.ts";
 import { countUsedTokens, type RunError, type RunRecord, type StepRecord, type Writes } from "../store/types.ts";
-import { persist } from "./persist.ts";
+import { replaceLive, writeRemoval } from "./live-message.ts";
+import { persist, type Repeated } from "./persist.ts";
 import type { ExecutorDeps, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
 import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
 import type { TryEnd } from "./traced-run.ts";
@@ -32,8 +33,8 @@ export interface AttemptUsage {
 }
 
 /** Does what needs the store until it is done, or the run is another gateway's. */
-export const persistFor = <T>({ run, kind, signal, deps }: Try, attempt: () => T | Promise<T>): Promise<T> =>
-  persist(attempt, { runId: run.id, job: kind.job, signal }, deps);
+export const persistFor = <T>({ run, kind, signal, deps }: Try, attempt: () => T | Promise<T>, repeated?: Repeated<T>): Promise<T> =>
+  persist(attempt, { runId: run.id, job: kind.job, signal }, deps, repeated);
 
 /** The part of a failure that the run keeps. */
 export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
@@ -58,13 +59,15 @@ export const getUsedSoFar = (current: Pick<Try, "steps" | "summaryUsage">): Pick
 
 /** Writes the end of a run and all that follows from it, in one commit. */
 export async function endRun(result: ModelTurn, current: Try): Promise<void> {
-  const { kind, deps, run, isStored, steps, signal } = current;
+  const { kind, deps, run, isStored, steps } = current;
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getRunStatus(result);
   const used = getUsed(result, current);
   current.end = result.ok ? { status } : { status, error: result.code };
-  const { change, warnings = [], planned, write, after } = await persistFor(current, () => kind.finish(run, result, now, steps));
+  const { change, warnings = [], planned: made, write, after } = await persistFor(current, () => kind.finish(run, result, now, steps));
+  // Only an answer replaces the message that showed its text.
+  const planned = made && result.ok ? replaceLive(made, run) : made;
   const end = {
     status,
     endedAt: now,
@@ -73,21 +76,21 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     ...(result.ok ? {} : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
+    ...(run.live && { live: null }),
   };
   const writeAll = (tx: Writes): void => {
     if (isStored) writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
     else tx.add("run", { ...run, ...end });
     if (result.ok && result.lastStep) tx.add("step", result.lastStep);
     if (planned) writeDelivery(tx, planned);
+    if (!planned?.delivery.live) writeRemoval(tx, run, now);
     write(tx);
   };
   const isWritten = async (): Promise<boolean> => (await deps.store.get("run", run.id))?.endedAt === now;
-  const done = await persist(
-    () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }),
-    { runId: run.id, job, signal },
-    deps,
-    { isWritten, written: true },
-  );
+  const done = await persistFor(current, () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }), {
+    isWritten,
+    written: true,
+  });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     const { mapping = "", spec } = run;

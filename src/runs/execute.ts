@@ -1,22 +1,14 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { endWait } from "../queue/parking-lot.ts";
-import {
-  getParkedUntil,
-  type Job,
-  type Ms,
-  type Parked,
-  type RunChange,
-  type RunError,
-  type RunRecord,
-  type Writes,
-} from "../store/types.ts";
+import { getParkedUntil, type Job, type Parked, type RunError, type RunRecord, type Writes } from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
 import { countCrashes } from "./crashes.ts";
 import { endRun, getUsed, getUsedSoFar, persistFor, type AttemptUsage, toRunError, toSpent, type Try } from "./end-run.ts";
 import { createJournal, getProgress } from "./journal.ts";
+import { createLiveText, withdrawLive } from "./live-text.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
-import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
+import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
 import { closeWait, getEndedWaits } from "./past-waits.ts";
 import {
   AttemptGate,
@@ -28,10 +20,12 @@ import {
   toCandidates,
   writeProviderWait,
 } from "./provider-wait.ts";
-import { keepFailedAttempts } from "./run-result.ts";
+import { prepareTry } from "./prepare-try.ts";
+import { keepFailedAttempts, replyRoute } from "./run-result.ts";
 import { STEER } from "./steering.ts";
 import { traceRun } from "./traced-run.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
+import { writeStart } from "./write-start.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -58,6 +52,8 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   let leave: (() => void) | undefined;
   try {
     current.crashes = await countCrashes(run, current.steps, deps);
+    // What a process that was killed has left behind.
+    await withdrawLive(current);
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
       endWait(kind.job, deps.parking);
@@ -159,9 +155,17 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
   );
 }
 
-async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<AttemptUsage> {
+/**
+ * Starts a try and takes its first turn; people see meanwhile that the agent works. Returns undefined if another gateway has
+ * the run, and a failure if the try cannot begin.
+ */
+async function startTurn(
+  { agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">,
+  current: Try,
+): Promise<{ first: ModelTurn | PausedTurn; turn: ModelTurnParts } | FailedTurn | undefined> {
   const { kind, deps, signal, run: before, steps } = current;
-  const prepared = await kind.prepare(before, agent);
+  const prepared = await prepareTry(before, agent, current);
+  if ("retryable" in prepared) return prepared;
   const start = {
     ...prepared.change,
     ...countWaited(before, deps.clock.now()),
@@ -179,13 +183,30 @@ async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "mo
   current.run = run;
   // A run that is stored by its first step is from then on like any other.
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
-  if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
+  if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
   const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
-  const turn = { agent, model, prepared, journal, gate };
+  const live = createLiveText(current);
+  const turn = { agent, model, prepared: live ? { ...prepared, input: { ...prepared.input, ...live.input } } : prepared, journal, gate };
   const [first] = await Promise.all([
     takeModelTurn(turn, current),
-    kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
-  ]);
+    kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
+  ]).finally(() => void live?.end());
+  const shown = await live?.end();
+  if (shown) current.run = { ...run, live: shown };
+  if (!first.ok) await withdrawLive(current);
+  return { first, turn };
+}
+
+async function tryRun(parts: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<AttemptUsage> {
+  const { kind, deps, signal } = current;
+  const start = (): ReturnType<typeof startTurn> => startTurn(parts, current);
+  const { id: runId, kind: runKind, spec } = current.run;
+  const route = runKind === "channel" ? replyRoute(spec) : undefined;
+  const started = await (deps.typing ? deps.typing.during({ runId, route, signal }, start) : start());
+  if (!started) return { tokens: 0, again: false };
+  const { model } = parts;
+  if (!("turn" in started)) return putBackOrEnd(started, model, false, current);
+  const { first, turn } = started;
   const result = await continueTurn(first, turn, current);
   if (isPaused(result)) {
     current.end = { status: result.code };
@@ -196,12 +217,12 @@ async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "mo
     return { tokens: 0, again: false };
   }
   if (!result.ok && kind.job) {
-    deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
+    deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
     if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER)) {
       await putBackDrained(kind.job, current);
       return toSpent(addRunUsage(current), true);
     }
-    return putBackOrEnd(result, model, journal.committed > 0, current);
+    return putBackOrEnd(result, model, turn.journal.committed > 0, current);
   }
   await endRun(result, current);
   return toSpent(getUsed(result, current).usage, false);
@@ -248,31 +269,6 @@ async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts,
   let result = first;
   while (isPaused(result) && (await waitForPeople(result, current))) result = await takeModelTurn(turn, current);
   return result;
-}
-
-/** Writes that the run is under way. False if another gateway has the job by now. */
-async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepared, current: Try): Promise<boolean> {
-  const { kind, deps, run } = current;
-  const commit = (): Promise<boolean> =>
-    deps.store.commit((tx) => {
-      if (current.isStored)
-        tx.update("run", run.id, {
-          ...start,
-          parked: null,
-          waiting: null,
-          pausedAt: null,
-          ...(run.waitSince !== undefined && { waitSince: null }),
-        });
-      else tx.add("run", run);
-      write?.(tx);
-    }, kind.job);
-  // Someone waits for the answer of a run without a job.
-  const held = await (kind.job ? persistFor(current, commit) : commit());
-  current.isStored = true;
-  if (held) current.admission?.started(run.id);
-  const since = kind.job?.enqueuedAt ?? run.createdAt;
-  if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
-  return held;
 }
 
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>

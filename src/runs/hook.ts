@@ -2,14 +2,16 @@ import { stripAck } from "../agent/ack.ts";
 import { disarm } from "../agent/disarm.ts";
 import type { TurnInput } from "../agent/types.ts";
 import { planDelivery, type Planned } from "../delivery/plan.ts";
-import { plainText } from "../core/text.ts";
+import { getPhrases } from "../core/phrases.ts";
 import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
+import { toQuestion } from "./channel-input.ts";
 import { collectMessages } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
 import { assignSession, openSession } from "./hook-session.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
+import { readAttached } from "./send-file.ts";
 import { readUnread } from "./unread.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
@@ -20,6 +22,12 @@ const isMessage = ({ kind }: RunRecord): boolean => kind === "channel";
 function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
   return session.origin === "main" && incoming?.direct === true && incoming.owner === true;
 }
+
+/**
+ * Whether the owner's main session hears how a run ended. What others asked the agent for in their own conversation is no
+ * business of the owner's.
+ */
+const isSummarised = ({ kind, spec }: RunRecord): boolean => kind !== "channel" && spec.schedule?.asked?.session.origin !== "channel";
 
 /** What the run of a hook, a schedule or a channel's message adds to the model's input. */
 function buildInput({ kind, mapping, spec }: RunRecord): Partial<TurnInput> {
@@ -35,7 +43,7 @@ function planApology({ id, spec, route }: RunRecord, { code, message }: FailedTu
   const back = route?.status === "route" ? route.route : replyRoute(spec);
   if (code === "cancelled" || !back) return undefined;
   // An error's message may quote the provider.
-  const text = disarm(`I could not answer that: ${message} (${id})`);
+  const text = disarm(getPhrases(spec.incoming?.language).apology(message, id));
   return planDelivery({ runId: id, route: back, text, channels: context.channels, now });
 }
 
@@ -72,33 +80,39 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps, signa
     isRetried: true,
     start: "before",
     load: () => loadRun(job, runId, context, deps),
-    async prepare(run, agent) {
+    async prepare(run, agent, mayWait) {
       const { isNew, warning } = await openSession(job, run, store);
-      const whole = await readUnread(run, context, { ...deps.attachments, store }, signal);
+      const whole = await readUnread(run, context, { ...deps.attachments, store, mayWait }, signal);
       const added = [...(warning === undefined ? [] : [warning]), ...(whole?.warnings ?? [])];
       const warnings = [...new Set([...run.warnings, ...added])];
       const route = await decideRoute(run, context, deps);
       return {
         input: { ...buildInput(run), ...(whole && whole.images.length > 0 && { images: whole.images }) },
-        ...(whole && { question: plainText(run.spec.input) }),
+        ...(whole && { question: toQuestion(whole.text) }),
         ...(isNew && { history: NO_HISTORY }),
-        change: { warnings, route, ...(whole && !signal.aborted && { spec: whole.spec }) },
+        change: { warnings, route, ...(whole && !signal.aborted && { spec: whole.spec, edits: whole.edits }) },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")
             tx.set("lastRoute", { agentId: agent.id, at: run.createdAt, ...route.route });
         },
       };
     },
-    finish(run, result, now) {
+    async finish(run, result, now, steps) {
       const end: Omit<RunEnd, "write"> = result.ok
-        ? planAnswer(run, { ...result, text: stripAck(result.text), route: run.route as RouteDecision }, context, now)
+        ? planAnswer(
+            run,
+            { ...result, text: stripAck(result.text), route: run.route as RouteDecision, files: await readAttached(run, steps, store) },
+            context,
+            now,
+          )
         : { planned: isMessage(run) ? planApology(run, result, context, now) : undefined };
       const ending = result.ok ? { reply: end.change?.reply ?? "" } : { reason: result.message };
       return {
         ...end,
         write(tx) {
           if (result.ok) appendTurn(tx, run, result, context, now);
-          if (!isMessage(run)) tx.add("systemEvent", summaryEvent(run, isHook(run) ? mainAgentId : run.spec.session.agentId, now, ending));
+          if (isSummarised(run))
+            tx.add("systemEvent", summaryEvent(run, isHook(run) ? mainAgentId : run.spec.session.agentId, now, ending));
           tx.settle(job);
         },
         after(done) {

@@ -2,25 +2,37 @@ import { disarm } from "../agent/disarm.ts";
 import { z } from "zod";
 import type { TurnExtension } from "../agent/extensions.ts";
 import type { Agent } from "../agent/types.ts";
-import { oneLine } from "../core/text.ts";
 import type { ContextProvider, Part, Tool } from "../contract/kinds.ts";
+import { findCitationMarks } from "./citation-marks.ts";
+import { withEarlierQuestion } from "./follow-up.ts";
+import {
+  createNumbering,
+  renderFound,
+  renderName,
+  renderPassage,
+  SEARCH_NAME,
+  type Citation,
+  type SeenBefore,
+  type NamedCitation,
+  type NumberedCitation,
+} from "./citation-numbers.ts";
 
-/** What a turn needs of a piece of a document that a search has found. */
-export interface Citation {
-  documentId: string;
-  chunkId: string;
-  filename: string;
-  title: string | null;
-  page: number | null;
-  score: number;
-  text: string;
-}
+export type { CitationMark } from "./citation-marks.ts";
+export type { Citation, NamedCitation, NumberedCitation } from "./citation-numbers.ts";
 
 /** The search for passages. A turn without it has none. */
 export interface KnowledgeSearch {
   /** False: nothing could be found, so that the turn need not look. Not there: something may. */
   has?(scope: { tenant: string; agentId: string }): Promise<boolean>;
-  search(query: { tenant: string; agentId: string; text: string; limit: number; perDocument?: number }): Promise<readonly Citation[]>;
+  /** `relevantOnly` leaves out passages that have too little of the question. */
+  search(query: {
+    tenant: string;
+    agentId: string;
+    text: string;
+    limit: number;
+    perDocument?: number;
+    relevantOnly?: boolean;
+  }): Promise<readonly Citation[]>;
 }
 
 const LIMIT = 8;
@@ -36,8 +48,8 @@ const DESCRIPTION =
 export interface TurnKnowledge {
   /** The passages and the tool; empty if the agent has no documents. */
   extensions: TurnExtension[];
-  /** All passages that the model was given, in the order of their numbers. */
-  citations: Citation[];
+  /** All passages that the model was given, and those of earlier turns that the text names, in the order of their numbers. */
+  getCitations(text: string): NamedCitation[];
 }
 
 /** Whose documents a turn may search. */
@@ -46,45 +58,41 @@ export interface KnowledgeScope {
   tenant: string;
 }
 
-const renderName = ({ filename, page }: Citation): string => `${oneLine(filename)}${page === null ? "" : `, page ${page}`}`;
-const renderOrigin = (passage: Citation): string => `document ${renderName(passage)}`;
-
-/** Returns what an agent's documents add to a turn: passages for an agent with `knowledge: "auto"`, and the tool that searches for more. */
+/**
+ * Returns what an agent's documents add to a turn: passages for an agent with `knowledge: "auto"`, and the tool that searches
+ * for more. `earlier`: what the model has seen before, whose numbers stay what they are.
+ */
 export async function createTurnKnowledge(
   { agent, tenant }: KnowledgeScope,
   knowledge: KnowledgeSearch | undefined,
+  earlier: SeenBefore = {},
 ): Promise<TurnKnowledge> {
-  const citations: Citation[] = [];
-  if (!knowledge || agent.knowledge === "off") return { extensions: [], citations };
+  const numbering = createNumbering(earlier);
+  const nothing: TurnKnowledge = { extensions: [], getCitations: numbering.getCitations };
+  if (!knowledge || agent.knowledge === "off") return nothing;
   const scope = { tenant, agentId: agent.id };
   // If that cannot be found out, the search below fails with the reason.
-  if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return { extensions: [], citations };
-  const find = async (text: string, limits: { perDocument?: number } = {}): Promise<readonly Citation[]> => {
+  if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return nothing;
+  const find = async (text: string, limits: { perDocument?: number; relevantOnly?: boolean } = {}): Promise<NamedCitation[]> => {
     if (text.trim() === "") return [];
     const found = await knowledge.search({ ...scope, text: text.slice(0, MAX_QUESTION), limit: LIMIT, ...limits });
-    const known = new Set(citations.map(({ chunkId }) => chunkId));
-    citations.push(...found.filter(({ chunkId }) => !known.has(chunkId)));
-    return found;
+    return found.map(numbering.add);
   };
-  const getCitationNumber = ({ chunkId }: Citation): number => citations.findIndex((citation) => citation.chunkId === chunkId) + 1;
   const context: ContextProvider = async ({ question }) => {
-    const found = await find(question, { perDocument: PER_DOCUMENT });
-    const shown = found.flatMap((passage): Part[] => [
-      { text: `[${getCitationNumber(passage)}]`, from: "operator" },
-      { text: passage.text, from: "outside", label: renderOrigin(passage) },
-    ]);
-    return found.length === 0 ? [] : [{ text: PASSAGES_LEAD, from: "operator" }, ...shown];
+    const found = await find(withEarlierQuestion(question, earlier), { perDocument: PER_DOCUMENT, relevantOnly: true });
+    return found.length === 0
+      ? []
+      : [{ text: PASSAGES_LEAD, from: "operator" }, ...found.flatMap((passage): Part[] => renderPassage(passage))];
   };
   const search: Tool<typeof INPUT> = {
-    name: "knowledge_search",
+    name: SEARCH_NAME,
     description: DESCRIPTION,
     input: INPUT,
     readOnly: true,
     idempotent: true,
     async execute({ query }) {
       const found = await find(query);
-      if (found.length === 0) return "Nothing was found.";
-      return found.map((passage) => `[${getCitationNumber(passage)}] ${renderOrigin(passage)}\n${passage.text}`).join("\n\n");
+      return found.length === 0 ? "Nothing was found." : renderFound(found);
     },
   };
   const extension: TurnExtension = {
@@ -93,13 +101,24 @@ export async function createTurnKnowledge(
     warning: "the documents could not be searched; the turn went on without passages",
     ...(agent.knowledge === "auto" && { context }),
   };
-  return { extensions: [extension], citations };
+  return { extensions: [extension], getCitations: numbering.getCitations };
+}
+
+/** Returns the passages with their numbers, those that a text names, in the order of their numbers, and where it names them. */
+export function findCited(text: string, citations: readonly NumberedCitation[]) {
+  const numbered = citations.map((citation, index): NamedCitation => ({ ...citation, number: citation.number ?? index + 1 }));
+  const byNumber = new Map(numbered.map((citation) => [citation.number, citation]));
+  const marks = findCitationMarks(text).flatMap(({ number, start, end }) => {
+    const citation = byNumber.get(number);
+    return citation ? [{ citation, start, end }] : [];
+  });
+  const named = new Set(marks.map(({ citation }) => citation));
+  return { numbered, cited: numbered.filter((citation) => named.has(citation)), marks };
 }
 
 /** Adds the documents that a reply names by number, one a line, for readers who are shown no citations. */
-export function withSources(reply: string, citations: readonly Citation[]): string {
-  const lines = citations.map((passage, index) => [`[${index + 1}]`, renderName(passage)] as const);
-  const named = lines.filter(([number]) => reply.includes(number)).map((line) => line.join(" "));
+export function withSources(reply: string, citations: readonly NumberedCitation[]): string {
+  const lines = findCited(reply, citations).cited.map((passage) => `[${passage.number}] ${renderName(passage)}`);
   // A document's name is outside text as well.
-  return named.length === 0 ? reply : disarm(`${reply}\n\n${named.join("\n")}`);
+  return lines.length === 0 ? reply : disarm(`${reply}\n\n${lines.join("\n")}`);
 }

@@ -1,14 +1,17 @@
+import type { TurnExtension } from "../agent/extensions.ts";
 import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { createJudge, getOfferedTools } from "../approvals/judge.ts";
+import { createJudge, getOfferedTools, type Judge } from "../approvals/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
-import { plainText } from "../core/text.ts";
-import { allCoverTool, SCHEDULE_TOOL_NAME } from "../core/tool-names.ts";
+import { allCoverTool, SCHEDULE_TOOL_NAME, SEND_FILE_TOOL_NAME, type ToolPatterns } from "../core/tool-names.ts";
+import { createMemoryTools } from "../memory/tools.ts";
 import type { RunRecord, StepRecord, Usage } from "../store/types.ts";
+import { toQuestion } from "./channel-input.ts";
 import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createReadResult } from "./read-result.ts";
+import { createSendFile } from "./send-file.ts";
 import { toTurns } from "./session-history.ts";
 import type { ExecutorDeps, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 
@@ -31,6 +34,21 @@ interface TurnRun {
   readonly steps: readonly StepRecord[];
   /** Set to what a summary of the session has used that was made for the run. */
   summaryUsage?: Usage | undefined;
+}
+
+/** The gateway's own tools that the agent's `tools` name. */
+function getOwnTools(
+  tools: ToolPatterns,
+  { kind: { context, job }, deps, run, steps }: TurnRun,
+  { findOrigin }: Pick<Judge, "findOrigin">,
+): TurnExtension[] {
+  const schedule = deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
+  const canSend = run.route?.status === "route" && allCoverTool(tools, SEND_FILE_TOOL_NAME);
+  return [
+    ...schedule,
+    ...(canSend ? [createSendFile({ run, steps, context, job }, deps)] : []),
+    ...(deps.memory ? createMemoryTools(tools, run, { store: deps.store, memory: deps.memory }, findOrigin) : []),
+  ];
 }
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
@@ -60,8 +78,8 @@ export async function takeModelTurn(
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
-  const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
-  const judge = createJudge({ ...input, ...settings, history, input: spec.input, canAsk, rules });
+  const { extensions, getCitations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge, { history, steps, ...input });
+  const judge = createJudge({ ...input, ...settings, history, input: spec.input, isMain: spec.session.origin === "main", canAsk, rules });
   const result = await context.runtime.runTurn({
     agent,
     model,
@@ -74,11 +92,11 @@ export async function takeModelTurn(
     tools,
     judge: judge.judgeCall,
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
-    question: question ?? plainText(spec.input),
+    question: question ?? toQuestion(spec.input),
     extensions: [
       ...extensions,
       createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes),
-      ...(deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : []),
+      ...getOwnTools(tools, current, judge),
     ],
     journal,
     gate,
@@ -89,5 +107,6 @@ export async function takeModelTurn(
   if (!result.ok) return "warnings" in result ? { ...result, warnings: [...notes, ...result.warnings] } : result;
   const { text, warnings } = judge.reviewTurn(result.text, { steps, context: result.context ?? [] });
   const usage = used ? addUsage([used, result.usage]) : result.usage;
+  const citations = getCitations(`${result.spoken}\n${text}`);
   return { ...result, text, usage, warnings: [...notes, ...result.warnings, ...warnings], citations };
 }

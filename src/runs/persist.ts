@@ -18,20 +18,28 @@ export interface PersistedRun {
   signal: AbortSignal;
 }
 
+/**
+ * How a commit is known that was written though its answer was lost. `isWritten`: asked before each repeat; if it is true, the
+ * result is `written`.
+ */
+export interface Repeated<T> {
+  isWritten?: () => Promise<boolean>;
+  written?: T;
+}
+
 const isUnavailable = (error: unknown): boolean => safeError(error).code === STORE_UNAVAILABLE.code;
 const isTaken = (error: unknown): boolean => safeError(error).message === ID_TAKEN.message;
 
 /**
  * Does what needs the store, and again while the store is unavailable: a model or a tool has been paid for what is written.
- * A commit with a job ends by itself once the lease is lost. `isWritten`: asked before each repeat, since a commit whose
- * answer was lost may be on disk; if it is true, the result is `written`.
+ * A commit with a job ends by itself once the lease is lost.
  * @throws the error of the last try if the gateway stops, or if `attempt` fails for another reason.
  */
 export async function persist<T>(
   attempt: () => T | Promise<T>,
   { runId, job, signal }: PersistedRun,
   { clock, log }: Pick<ExecutorDeps, "clock" | "log">,
-  { isWritten, written }: { isWritten?: () => Promise<boolean>; written?: T } = {},
+  { isWritten, written }: Repeated<T> = {},
 ): Promise<T> {
   const since = readMonotonic(clock);
   for (let failures = 0; ; failures++) {

@@ -1,57 +1,93 @@
+import type { Clock } from "../core/clock.ts";
+
 /** Decides which runs may be under way at the same time in this process. */
 export interface Quarantine {
   /**
-   * Waits until the run may start: `alone`, until no other run is under way; else until no run is alone. Runs start in the
-   * order in which they asked. Resolves early when `signal` aborts. Returns what must be called when the run is over.
+   * Waits until the run may start, and keeps the order in which runs asked. A run that may have ended a process (`alone`) starts
+   * when no other run is under way, and others start when it has ended. After half a minute neither waits for the other, but two
+   * runs of this kind are never under way together. Resolves early when `signal` aborts. Returns what must be called when the run
+   * is over.
    */
   enter(alone: boolean, signal: AbortSignal): Promise<() => void>;
 }
 
-interface Waiting {
+/** So long others wait for a suspect: longer turns than this are slow, and a slow turn holds up no other session. */
+const HOLD_MS = 30_000;
+
+interface Entered {
   alone: boolean;
+  /** There as long as others wait for it. */
+  hold?: object | undefined;
   start(): void;
 }
 
-/** Lets a run that may have ended the process be under way alone, so that it takes no other run with it. */
-export function createQuarantine(): Quarantine {
-  const waiting: Waiting[] = [];
-  let running = 0;
-  let isAlone = false;
+class SuspectQuarantine implements Quarantine {
+  readonly #clock: Clock;
+  readonly #waiting: Entered[] = [];
+  readonly #running = new Set<Entered>();
 
-  const startNext = (): void => {
-    for (let [next] = waiting; next && !isAlone && !(next.alone && running > 0); [next] = waiting) {
-      waiting.shift();
-      running++;
-      isAlone = next.alone;
-      next.start();
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  enter(alone: boolean, signal: AbortSignal): Promise<() => void> {
+    return new Promise((resolve) => {
+      const giveUp = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(one), 1);
+        resolve(() => undefined);
+        this.#startNext();
+      };
+      const leave = (): void => {
+        this.#running.delete(one);
+        this.#startNext();
+      };
+      const one: Entered = {
+        alone,
+        start() {
+          signal.removeEventListener("abort", giveUp);
+          resolve(leave);
+        },
+      };
+      if (signal.aborted) return resolve(() => undefined);
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.push(one);
+      this.#hold(one);
+      this.#startNext();
+    });
+  }
+
+  #mayStart({ alone, hold }: Entered): boolean {
+    const suspects = [...this.#running].filter((one) => one.alone);
+    if (!alone) return suspects.every((one) => !one.hold);
+    return this.#running.size === 0 || (!hold && suspects.length === 0);
+  }
+
+  #startNext(): void {
+    for (let at = 0; at < this.#waiting.length;) {
+      const next = this.#waiting[at] as Entered;
+      if (this.#mayStart(next)) {
+        this.#waiting.splice(at, 1);
+        this.#running.add(next);
+        this.#hold(next);
+        next.start();
+      } else if (next.hold) return;
+      // Those behind a suspect whose time is over pass it.
+      else at++;
     }
-  };
+  }
 
-  return {
-    enter(alone, signal) {
-      return new Promise((resolve) => {
-        const giveUp = (): void => {
-          waiting.splice(waiting.indexOf(one), 1);
-          resolve(() => undefined);
-          startNext();
-        };
-        const leave = (): void => {
-          running--;
-          if (alone) isAlone = false;
-          startNext();
-        };
-        const one: Waiting = {
-          alone,
-          start() {
-            signal.removeEventListener("abort", giveUp);
-            resolve(leave);
-          },
-        };
-        if (signal.aborted) return resolve(() => undefined);
-        signal.addEventListener("abort", giveUp, { once: true });
-        waiting.push(one);
-        startNext();
-      });
-    },
-  };
+  /** Lets others wait for a suspect, from now on for as long as they may have to. */
+  #hold(one: Entered): void {
+    if (!one.alone) return;
+    const held = {};
+    one.hold = held;
+    void this.#clock.sleep(HOLD_MS).then(() => {
+      if (one.hold !== held) return;
+      one.hold = undefined;
+      this.#startNext();
+    });
+  }
 }
+
+/** Lets a run that may have ended the process be under way alone, so that it takes no other run with it. */
+export const createQuarantine = (clock: Clock): Quarantine => new SuspectQuarantine(clock);

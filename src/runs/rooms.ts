@@ -77,6 +77,13 @@ const SHARED =
 const OPEN =
   '"open" lets everybody who finds the channel write to the agent, use its tools and spend its tokens: use "pairing" to approve people';
 
+/** Whether a person may write direct messages, as far as the config tells. */
+const mayWrite = ({ channel: { allowFrom, dmPolicy } }: LoadedChannel, person: string): boolean =>
+  dmPolicy === "pairing" || dmPolicy === "open" || allowFrom?.includes(person) === true;
+
+const PARTLY_OWNER =
+  "is the owner on some of these channels, and not on others: those cannot be linked. Name all of the owner's ids in `owner`";
+
 function resolveBinding(
   binding: Config["bindings"][number],
   at: string,
@@ -105,7 +112,7 @@ function resolveBinding(
   const rooms = room === undefined ? [] : named.map((channel) => channels.checkRecipient(channel.id, room));
   const unfit = rooms.find(({ ok }) => !ok);
   if (unfit?.ok === false) wrong("room", unfit.message);
-  if (person !== undefined && named.length > 0 && !named.some(({ channel }) => channel.allowFrom?.includes(person)))
+  if (person !== undefined && named.length > 0 && !named.some((one) => mayWrite(one, person)))
     found.warnings.push({ path: `${at}.person`, message: `"${person}" is not in allowFrom of the channel: the binding has no effect` });
   if (!agent) return [];
   const resolved: Binding = { channels: named.map(({ id }) => id), agent, choices };
@@ -115,7 +122,46 @@ function resolveBinding(
   return [resolved];
 }
 
-/** Resolves `owner` and `bindings` against the channels and agents of a snapshot. `issues` are config errors. */
+/** Who the addresses in `people` belong to: the id of the entry by channel and person. */
+type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
+/** Checks the ids of one channel of an entry, and adds them to `entries`. */
+function addEntry(
+  { id, path, name }: { id: string; path: string; name: string },
+  people: readonly string[],
+  entries: Map<string, Map<string, string>>,
+  { channels, found: { issues, warnings } }: { channels: Channels; found: RoomProblems },
+): void {
+  if (!channels.resolve(name)) return void issues.push({ path, message: unknownChannel(name, channels) });
+  const named = channelsNamed(name, channels);
+  if (named.length === 0) warnings.push({ path, message: "the channel is not configured: add it to `channels`, or take this entry out" });
+  for (const person of people) {
+    const other = named.map((channel) => entries.get(channel.id)?.get(person)).find((one) => one !== undefined && one !== id);
+    if (other !== undefined)
+      issues.push({ path, message: `"${person}" belongs to the person "${other}" already: take it out of one of them` });
+    for (const channel of named) entries.set(channel.id, (entries.get(channel.id) ?? new Map<string, string>()).set(person, id));
+    if (named.length > 0 && !named.some((one) => mayWrite(one, person)))
+      warnings.push({ path, message: `"${person}" is not in allowFrom of the channel, so this person cannot link it` });
+  }
+}
+
+/** Resolves `people` against the channels. */
+function resolvePeople({ people }: Config, channels: Channels, isOwner: Rooms["isOwner"], found: RoomProblems): Entries {
+  const entries = new Map<string, Map<string, string>>();
+  for (const [index, { id, ...places }] of people.entries()) {
+    const at = `people[${index}]`;
+    if (people.findIndex((one) => one.id === id) < index)
+      found.issues.push({ path: `${at}.id`, message: `there is another person "${id}": each needs an id of its own` });
+    for (const [name, ids] of Object.entries(places)) addEntry({ id, path: `${at}.${name}`, name }, ids, entries, { channels, found });
+    const own = [...entries].flatMap(([channel, of]) =>
+      [...of].filter(([, one]) => one === id).map(([person]) => isOwner(channel, person)),
+    );
+    if (own.includes(true) && own.includes(false)) found.warnings.push({ path: at, message: PARTLY_OWNER });
+  }
+  return entries;
+}
+
+/** Resolves `owner`, `people` and `bindings` against the channels and agents of a snapshot. `issues` are config errors. */
 export function createRooms(config: Config, agents: Agents, channels: Channels): RoomProblems & { rooms: Rooms } {
   const found: RoomProblems = { issues: [], warnings: [] };
   const owners = config.owner ? namedOwners(config.owner, channels, found) : onlyOwners(channels, found);
@@ -133,8 +179,11 @@ export function createRooms(config: Config, agents: Agents, channels: Channels):
     if (channel.dmPolicy !== "open" || !(channel.listen ?? channel.request)) continue;
     found.warnings.push({ path: `channels.${id}.dmPolicy`, message: OPEN });
   }
+  const entries = resolvePeople(config, channels, isOwner, found);
   const rooms: Rooms = {
     isOwner,
+    entries: [...entries].flatMap(([channel, of]) => [...of.keys()].map((person) => ({ channel, person }))),
+    findEntry: ({ channel, person }) => entries.get(channel)?.get(person),
     hasOwner: (channel) => (owners.get(channel)?.length ?? 0) > 0,
     agentFor: (channel, message) => findBinding(channel, message)?.agent ?? agents.default,
     choicesFor(channel, message) {

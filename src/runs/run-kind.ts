@@ -3,12 +3,12 @@ import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
 import type { Admission } from "../limits/types.ts";
 import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, Writes } from "../store/types.ts";
-import type { Citation } from "./knowledge.ts";
+import type { NamedCitation } from "./knowledge.ts";
 import type { SessionHistory } from "./session-history.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** A turn that has an answer, and the passages that the model was given for it. */
-export type AnsweredTurn = Extract<TurnResult, { ok: true }> & { citations: readonly Citation[] };
+export type AnsweredTurn = Extract<TurnResult, { ok: true }> & { citations: readonly NamedCitation[] };
 export type FailedTurn = TurnFailure;
 export type ModelTurn = AnsweredTurn | FailedTurn;
 
@@ -34,7 +34,7 @@ export interface Prepared {
   /** Whether the history stays as it is: no checkpoint of it is made. */
   isFitted?: boolean;
   /** What changes in the run when it starts. */
-  change?: Pick<Partial<RunRecord>, "spec" | "warnings" | "route">;
+  change?: Pick<Partial<RunRecord>, "spec" | "warnings" | "route" | "edits">;
   /** Adds to the commit of the start. */
   write?(tx: Writes): void;
 }
@@ -65,7 +65,8 @@ export interface RunKind {
   readonly start: "before" | "meanwhile" | "never";
   /** Loads or makes the run. Undefined if there is nothing to execute: the kind has settled its job. */
   load(): Promise<LoadedRun | undefined>;
-  prepare(run: RunRecord, agent: Agent): Promise<Prepared>;
+  /** `mayWait`: whether the run can be tried again. @throws NotNowError only then. */
+  prepare(run: RunRecord, agent: Agent, mayWait: boolean): Promise<Prepared>;
   finish(run: RunRecord, result: ModelTurn, now: Ms, steps: readonly StepRecord[]): RunEnd | Promise<RunEnd>;
   /** Adds to the commit of the first step of a run that the store does not have until then (`start: "never"`). */
   writeFirst?(tx: Writes, run: RunRecord): void;
@@ -91,6 +92,8 @@ export type ExecutorDeps = Pick<
   | "telemetry"
   | "quarantine"
   | "scheduleTool"
+  | "memory"
   | "steerable"
+  | "typing"
 > &
-  Partial<Pick<TurnDeps, "onRunEnd">>;
+  Partial<Pick<TurnDeps, "onRunEnd" | "attachments">>;

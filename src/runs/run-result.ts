@@ -1,14 +1,14 @@
 import { cleanReply } from "../agent/links.ts";
 import { cutText } from "../core/text.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
-import { planCallback, planReply, writeDelivery, type Planned } from "../delivery/plan.ts";
+import { planCallback, planReply, attachFiles, writeDelivery, type AttachedFile, type Planned } from "../delivery/plan.ts";
 import { buildHeartbeatEvent } from "../sessions/events.ts";
 import { turnToKeep } from "../sessions/redact-turn.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
 import { getParkedUntil, NO_ROUTE, sessionId } from "../store/types.ts";
 import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, RouteDecision } from "../store/types.ts";
 import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
-import { withSources, type Citation } from "./knowledge.ts";
+import { withSources, type NamedCitation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
 import { closeWait } from "./past-waits.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
@@ -112,6 +112,9 @@ export async function decideRoute(run: RunRecord, { channels, agents }: ActionCo
   const back = replyRoute(run.spec);
   if (back) return { status: "route", route: back };
   if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
+  const asked = run.spec.schedule?.asked?.route;
+  // The conversation in which somebody asked for the schedule, whatever the owner does since; a channel that is gone has no route.
+  if (asked && channels.get(asked.channel)) return { status: "route", route: asked };
   const own = run.kind === "heartbeat" || run.kind === "schedule" ? run.spec.session.agentId : agents.default.id;
   // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
   const isKnown = own === agents.default.id || (await deps.store.list("lastRoutes", own)).length > 0;
@@ -129,16 +132,22 @@ export function cleanAnswer(text: string, { config }: ActionContext): { reply: s
 /** Plans what becomes of an answer: the reply as the run keeps it, and its delivery with the sources that it names. */
 export function planAnswer(
   run: RunRecord,
-  { text, citations, route: decided }: { text: string; citations: readonly Citation[]; route: RouteDecision },
+  {
+    text,
+    citations,
+    route: decided,
+    files = [],
+  }: { text: string; citations: readonly NamedCitation[]; route: RouteDecision; files?: readonly AttachedFile[] },
   context: ActionContext,
   now: Ms,
 ): { change: { reply: string; route: RouteDecision }; warnings: string[]; planned: Planned | undefined } {
   const { reply, warnings } = cleanAnswer(text, context);
-  const isEmpty = decided.status !== "skipped" && reply.trim() === "";
+  const isEmpty = decided.status !== "skipped" && reply.trim() === "" && files.length === 0;
   const route: RouteDecision = isEmpty ? { status: "skipped", reason: "there was nothing to send" } : decided;
   const shown = withSources(reply, citations);
   const marked = run.spec.marker === undefined ? shown : `${shown}\n\n${run.spec.marker}`;
-  return { change: { reply, route }, warnings, planned: planReply(run, route, { text: marked, channels: context.channels, now }) };
+  const planned = planReply(run, route, { text: marked, channels: context.channels, now });
+  return { change: { reply, route }, warnings, planned: planned && attachFiles(planned, files) };
 }
 
 /** What a snapshot's runs have been logged for already. */

@@ -26,14 +26,17 @@ export async function steerRunning(
 export class SteerableTurns {
   readonly #signals = new Map<string, AbortController>();
 
-  /** Adds a turn. The signal that it gets aborts with `STEER` too. */
-  add(runId: string, signal: AbortSignal): AbortSignal {
+  /** Adds a turn. `signal` aborts with `STEER` too; `leave` takes the turn away at its end, and no later one of the same run. */
+  add(runId: string, signal: AbortSignal): { signal: AbortSignal; leave: () => void } {
     const steered = new AbortController();
     this.#signals.set(runId, steered);
-    return AbortSignal.any([signal, steered.signal]);
+    const leave = (): void => {
+      if (this.#signals.get(runId) === steered) this.#signals.delete(runId);
+    };
+    return { signal: AbortSignal.any([signal, steered.signal]), leave };
   }
 
-  /** Takes a turn away: it calls tools, or has ended. */
+  /** Takes a turn away: it calls tools. */
   remove(runId: string): void {
     this.#signals.delete(runId);
   }

@@ -10,6 +10,8 @@ import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/types.ts";
+import type { Memory } from "../memory/notes.ts";
+import type { LinkRules, PersonAddress } from "../people/links.ts";
 import type { KnownPeople } from "../people/people.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
@@ -21,6 +23,7 @@ import type { AttachmentDeps } from "./attachments.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { SteerableTurns } from "./steering.ts";
+import type { TypingSigns } from "./typing.ts";
 
 /** The agents of a snapshot; there is always at least one. */
 export interface Agents {
@@ -41,10 +44,10 @@ export interface Binding {
   choices: readonly Agent[];
 }
 
-/** The owner, and the agents of rooms and people, as the config says. */
-export interface Rooms {
-  /** True if the person, by the id that `from` gives, is the owner. */
-  isOwner(channel: string, person: string): boolean;
+/** The owner, the people with several channels, and the agents of rooms and people, as the config says. */
+export interface Rooms extends LinkRules {
+  /** The addresses in `people`, in order. */
+  readonly entries: readonly PersonAddress[];
   /** True if the owner can write on the channel: only then it can become the last route. */
   hasOwner(channel: string): boolean;
   /** The agent for a message: that of the first binding that fits, else the default agent. */
@@ -130,10 +133,14 @@ export interface TurnDeps {
   knowledge?: KnowledgeSearch;
   /** The tool by which agents propose schedules; turns have it if their agents' `tools` name it. */
   scheduleTool?: TurnExtension;
+  /** What agents note; turns have the tools for it if their agents' `tools` name them. */
+  memory?: Memory;
   /** What reads the files of messages. */
   attachments: AttachmentDeps;
   /** Which runs may be under way at the same time. Absent: all. */
   quarantine?: Quarantine;
   /** The turns of this process that can start again. */
   steerable?: SteerableTurns;
+  /** What shows people that a turn runs. */
+  typing?: TypingSigns;
 }

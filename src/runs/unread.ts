@@ -1,16 +1,22 @@
 import type { InputImage } from "../agent/types.ts";
-import type { EarlierMessage } from "../contract/channel.ts";
+import type { Attachment, EarlierMessage, ThreadMessage } from "../contract/channel.ts";
+import { parseSendKey } from "../delivery/plan.ts";
 import type { LoadedChannel } from "../delivery/types.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { RunRecord, RunSpec, Store } from "../store/types.ts";
 import { readAttachments, type AttachmentDeps } from "./attachments.ts";
 import { QUOTED, renderEarlier } from "./channel-input.ts";
+import { findMessagePart, toReadParts } from "./message-parts.ts";
 import { getLastTurn } from "./session-history.ts";
 import type { ActionContext } from "./types.ts";
 
 /** A channel's message with all that it refers to. */
 export interface WholeMessage {
   spec: RunSpec;
+  /** The edits that `spec` holds. */
+  edits: number;
+  /** What was written, without what it refers to. */
+  text: readonly TextPart[];
   images: readonly InputImage[];
   warnings: string[];
 }
@@ -38,29 +44,58 @@ async function findRecorded(id: string, { spec }: RunRecord, store: UnreadDeps["
   for (const run of runs) {
     const { incoming, channel, input } = run.spec;
     if (channel !== spec.channel || run.spec.session.agentId !== spec.session.agentId || !incoming) continue;
-    // The first part names the place.
-    if (incoming.replyTo === id) return { author: incoming.from, text: plainText(input.slice(1)) };
+    const part = findMessagePart(id, run.spec);
+    // The first part of a message names the place.
+    if (part) return { author: part.from, text: plainText(input.slice(part.start + 1, part.start + part.count)) };
     const delivery = run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
     if (run.reply !== undefined && delivery?.messageIds.includes(id)) return { author: "you", text: run.reply };
   }
   return undefined;
 }
 
-async function readQuoted(
-  id: string,
-  run: RunRecord,
-  { channel }: LoadedChannel,
-  deps: UnreadDeps,
-  signal: AbortSignal,
-): Promise<TextPart[]> {
+/** What was written before, and its files. */
+interface Earlier {
+  parts: TextPart[];
+  attachments: Attachment[];
+}
+
+const toEarlier = (title: string, messages: readonly EarlierMessage[]): Earlier => ({
+  parts: messages.length === 0 ? [] : [renderEarlier(title, messages), { text: "\n", outside: false }],
+  attachments: messages.flatMap(({ attachments = [] }) => attachments),
+});
+
+async function readQuoted(id: string, run: RunRecord, { channel }: LoadedChannel, deps: UnreadDeps, signal: AbortSignal): Promise<Earlier> {
   const { to = "" } = run.spec;
   const asked = await ask(
     channel.findQuoted && ((limited) => channel.findQuoted?.({ id, to }, limited) ?? Promise.resolve(undefined)),
     signal,
   );
   const found = asked ?? (await findRecorded(id, run, deps.store));
-  const quoted = found ?? { text: "[it is not known here]" };
-  return [renderEarlier(QUOTED, [quoted]), { text: "\n", outside: false }];
+  return toEarlier(QUOTED, [found ?? { text: "[it is not known here]" }]);
+}
+
+/** Keeps the messages of a thread that the session does not have. */
+async function findUnseen(listed: readonly ThreadMessage[], run: RunRecord, store: UnreadDeps["store"]): Promise<ThreadMessage[]> {
+  const { session } = run.spec;
+  const runs = await store.list("runs", { sessionKey: session.key, before: run.id, limit: MAX_RUNS });
+  const earlier = runs.filter(({ spec, status }) => spec.session.agentId === session.agentId && spec.incoming && status === "succeeded");
+  const toIds = ({ spec }: RunRecord): string[] => (spec.incoming ? [...(spec.incoming.joined ?? []), spec.incoming.replyTo] : []);
+  const deliveries = await Promise.all(
+    earlier.map(({ deliveryId }) => (deliveryId === undefined ? undefined : store.get("delivery", deliveryId))),
+  );
+  const answered = new Set(earlier.flatMap(toIds));
+  const own = new Set([...toIds(run), ...deliveries.flatMap((delivery) => delivery?.messageIds ?? [])]);
+  const replies = new Set(earlier.map(({ deliveryId }) => deliveryId));
+  // The ids of a reply's messages are not known while it is sent, and if its outcome is unknown.
+  const isReply = ({ idempotencyKey: key }: ThreadMessage): boolean => key !== undefined && replies.has(parseSendKey(key).id);
+  const [newest] = earlier;
+  // Not the time at which the turn ended: what was written meanwhile was not there to be read.
+  const at = newest?.createdAt ?? (await getLastTurn(store, session))?.at ?? 0;
+  const last = listed.findLastIndex(({ id }) => answered.has(id));
+  const unseen = last < 0 ? listed.filter((message) => message.at > at) : listed.slice(last + 1);
+  return unseen
+    .filter((message) => !own.has(message.id) && !isReply(message))
+    .filter(({ text, attachments = [] }) => text.trim() !== "" || attachments.length > 0);
 }
 
 /** Lists what was written in the message's thread since the agent's last turn in it. */
@@ -68,41 +103,58 @@ async function readThread(
   run: RunRecord,
   { channel }: LoadedChannel,
   { limit, deps, signal }: { limit: number; deps: UnreadDeps; signal: AbortSignal },
-): Promise<TextPart[]> {
-  const { to = "", incoming, session } = run.spec;
-  const { thread, replyTo: before, joined = [] } = incoming ?? {};
-  if (limit === 0 || !channel.listThread || thread === undefined || before === undefined) return [];
+): Promise<Earlier> {
+  const { to = "", incoming } = run.spec;
+  const { thread, replyTo: before } = incoming ?? {};
+  if (limit === 0 || !channel.listThread || thread === undefined || before === undefined) return toEarlier("", []);
   const listThread = channel.listThread.bind(channel);
-  const last = await getLastTurn(deps.store, session);
   const listed = (await ask((limited) => listThread({ to, thread, before, limit }, limited), signal)) ?? [];
-  const unseen = listed
-    .filter(({ id, at, text }) => id !== before && !joined.includes(id) && text.trim() !== "" && at > (last?.at ?? 0))
-    .slice(-limit);
-  if (unseen.length === 0) return [];
-  return [renderEarlier("What was written in this thread before:", unseen), { text: "\n", outside: false }];
+  const unseen = (await findUnseen(listed, run, deps.store)).slice(-limit);
+  return toEarlier("What was written in this thread before:", unseen);
 }
+
+/** Fetched again if edits keep changing what a message refers to. */
+const MAX_READS = 3;
+
+const hasSameUnread = (one: RunSpec, other: RunSpec): boolean => JSON.stringify(one.unread) === JSON.stringify(other.unread);
 
 /**
  * Gets what a channel's message refers to: its files, what it quotes, and what was written in its thread. What is text becomes
  * part of the input and is kept with the run, so that another attempt reads it no more; undefined if nothing is missing.
  */
 export async function readUnread(
-  run: RunRecord,
+  given: RunRecord,
   { channels, config }: Pick<ActionContext, "channels" | "config">,
   deps: UnreadDeps,
   signal: AbortSignal,
 ): Promise<WholeMessage | undefined> {
-  const { unread, channel: id } = run.spec;
-  if (!unread) return undefined;
-  const loaded = channels.get(id);
-  if (!loaded)
-    return { spec: run.spec, images: [], warnings: [`the channel "${id}" is gone, so what came with the message was not fetched`] };
-  const { quotedIds = [], hasThread, attachments = [] } = unread;
-  const thread = hasThread ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal }) : [];
-  const quoted = (await Promise.all(quotedIds.map((id) => readQuoted(id, run, loaded, deps, signal)))).flat();
-  const { parts, images, kept } = await readAttachments(attachments, { channel: loaded.channel, config }, deps, signal);
-  // An edit may have replaced the text meanwhile.
-  const { unread: _unread, ...spec } = (await deps.store.get("run", run.id))?.spec ?? run.spec;
-  const input = [...thread, ...spec.input, ...quoted, ...parts];
-  return { spec: { ...spec, input, ...(kept.length > 0 && { unread: { attachments: kept } }) }, images, warnings: [] };
+  let run = given;
+  for (let reads = 1; ; reads++) {
+    const { unread, channel: id } = run.spec;
+    const loaded = channels.get(id);
+    const text = run.spec.input;
+    const { edits = 0 } = run;
+    const gone = `the channel "${id}" is gone, so what came with the message was not fetched`;
+    if (!unread && reads === 1) return undefined;
+    if (!unread || !loaded) return { spec: run.spec, edits, text, images: [], warnings: unread ? [gone] : [] };
+    const { quotedIds = [], hasThread } = unread;
+    const thread = hasThread ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal }) : toEarlier("", []);
+    const quoted = await Promise.all(quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)));
+    const attachments = [...(unread.attachments ?? []), ...quoted.flatMap((one) => one.attachments), ...thread.attachments];
+    const { parts, images, kept } = await readAttachments(attachments, { channel: loaded.channel, config }, deps, signal);
+    const latest = (await deps.store.get("run", run.id)) ?? run;
+    const isSame = hasSameUnread(latest.spec, run.spec);
+    run = latest;
+    if (!isSame && reads < MAX_READS) continue;
+    const { unread: _unread, ...spec } = latest.spec;
+    const input = [...thread.parts, ...spec.input, ...quoted.flatMap((one) => one.parts), ...parts];
+    const read = {
+      ...spec,
+      input,
+      parts: toReadParts(latest.spec, thread.parts.length),
+      ...(kept.length > 0 && { unread: { attachments: kept } }),
+      ...(attachments.length > 0 && { received: spec.received ?? attachments }),
+    };
+    return { spec: read, edits: latest.edits ?? 0, text: spec.input, images, warnings: [] };
+  }
 }

@@ -1,3 +1,4 @@
+import { getPhrases } from "../core/phrases.ts";
 import { planDelivery, writeDelivery } from "../delivery/plan.ts";
 import { sessionId, type ApprovalRecord, type Ms, type RunRecord, type Store } from "../store/types.ts";
 import { replyRoute } from "./run-result.ts";
@@ -24,7 +25,7 @@ export async function tellThatItWaits(
   const approval = run && route && (await findWaiting(run, store));
   if (!route || !approval) return;
   const { tool, code } = approval;
-  const text = `Your message waits, because the agent waits for a decision about a call of ${tool} (approval ${code}). Write /stop to end that run.`;
+  const text = getPhrases(run.spec.incoming?.language).waits(tool, code);
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
 }

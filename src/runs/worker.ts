@@ -12,6 +12,8 @@ import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import { SteerableTurns } from "./steering.ts";
+import { writeRemoval } from "./live-message.ts";
+import { createTypingSigns } from "./typing.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 import { commitEnd } from "./waiting.ts";
 
@@ -82,6 +84,7 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
       if (run.systemEventIds) tx.update("systemEvents", run.systemEventIds, { state: "parked" });
       const end = { status: "cancelled" as const, endedAt: now, error: { code: "cancelled" as const, message } };
       writeEnd(tx, run, end, { context: deps.context(), now });
+      writeRemoval(tx, run, now);
     };
     await commitEnd(run, write, { ...deps, now, by: "operator" });
     deps.admission.release(run, { tokens: countUsedTokens(run), costUsd: run.usage?.costUsd, again: false });
@@ -120,10 +123,11 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(parts: TurnDeps): TurnWorker {
   const steerable = new SteerableTurns();
-  const deps: TurnDeps = { ...parts, quarantine: createQuarantine(), steerable };
+  const typing = createTypingSigns({ ...parts, channels: () => parts.context().channels });
+  const deps: TurnDeps = { ...parts, quarantine: createQuarantine(parts.clock), steerable, typing };
   const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
-    const steered = steerable.add(data.runId, signal);
-    return executeRun(createHookRun(job, data, deps, steered), deps, steered).finally(() => steerable.remove(data.runId));
+    const turn = steerable.add(data.runId, signal);
+    return executeRun(createHookRun(job, data, deps, turn.signal), deps, turn.signal).finally(turn.leave);
   };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {

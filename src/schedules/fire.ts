@@ -24,7 +24,7 @@ function renderDue({ trigger }: Schedule, dueAt: Ms): string {
 }
 
 function buildRun(schedule: Schedule, { text, outside }: TextAction, { dueAt, at, manual }: Firing, id: string): RunRecord {
-  const { id: scheduleId, deliver } = schedule;
+  const { id: scheduleId, deliver, asked } = schedule;
   const to = deliver === false ? undefined : deliver.to;
   const spec: RunSpec = {
     session: getScheduleSession(schedule),
@@ -36,7 +36,7 @@ function buildRun(schedule: Schedule, { text, outside }: TextAction, { dueAt, at
     deliver: deliver !== false,
     channel: deliver === false ? "last" : deliver.channel,
     unsafe: false,
-    schedule: { id: scheduleId, dueAt, ...(manual && { manual }) },
+    schedule: { id: scheduleId, dueAt, ...(manual && { manual }), ...(asked && { asked }) },
     ...(to !== undefined && { to }),
   };
   return { id, eventId: null, kind: "schedule", status: "queued", spec, warnings: [], attempts: 0, restarts: 0, createdAt: at };

@@ -33,9 +33,12 @@ function fromHeartbeat(agentId: string, everyMs: number): Schedule[] {
   return build({ everyMs }, { ...rest, catchUp: "once", jitterMs: 0 });
 }
 
-function fromApproved({ id, agentId, trigger, prompt, outside, deliver }: ApprovedSchedule): Schedule[] {
+function fromApproved({ id, agentId, trigger, prompt, outside, deliver, asked }: ApprovedSchedule): Schedule[] {
+  const route = asked?.route;
+  const target = route ? { channel: route.channel, to: route.to } : LAST;
   const action: ScheduleAction = { kind: "prompt", text: prompt, outside };
-  return build(trigger, { agentId, id, source: "agent", action, deliver: deliver && LAST, catchUp: "once", jitterMs: 0 });
+  const rest = { agentId, id, source: "agent", action, catchUp: "once", jitterMs: 0, ...(asked && { asked }) } as const;
+  return build(trigger, { ...rest, deliver: deliver && target });
 }
 
 /** The schedules of a config, which are parsed once. */

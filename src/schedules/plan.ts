@@ -23,13 +23,16 @@ export type ScheduleStep =
 /** The name of a schedule: `<agent>/<id>`. */
 export const getScheduleName = ({ agentId, id }: Pick<Schedule, "agentId" | "id">): string => `${agentId}/${id}`;
 
-/** Returns the delay of a firing: the same at every gateway. */
+/** Returns the time between a due time and the one after it. */
+const getGap = ({ times }: Schedule, dueAt: Ms): Ms => (times.next(dueAt) ?? Infinity) - dueAt;
+
+/** Returns the delay of a firing: the same at every gateway. It ends before the next due time, so that firings keep their order. */
 function getDelay(schedule: Schedule, dueAt: Ms): Ms {
   if (schedule.jitterMs < 1) return 0;
   const digest = createHash("sha256")
     .update(`${getScheduleName(schedule)} ${dueAt}`)
     .digest();
-  return Math.floor((digest.readUInt32BE() / 2 ** 32) * schedule.jitterMs);
+  return Math.floor((digest.readUInt32BE() / 2 ** 32) * Math.min(schedule.jitterMs, getGap(schedule, dueAt)));
 }
 
 /** Returns when a schedule fires for a due time. */
@@ -62,6 +65,15 @@ interface ReadyTimes {
   isMore: boolean;
 }
 
+/**
+ * Returns the place of the time that fires for all missed ones before it: the last one, or the first that was not missed. Delays
+ * bring firings close together; a time is missed only if its own firing is late.
+ */
+function findCaughtUp(schedule: Schedule, times: readonly Ms[], now: Ms): number {
+  const isMissed = (time: Ms): boolean => now - getFireTime(schedule, time) >= Math.min(PUNCTUAL_MS, getGap(schedule, time));
+  return Math.min(times.findLastIndex(isMissed) + 1, times.length - 1);
+}
+
 function planReady(schedule: Schedule, known: ScheduleState, ready: ReadyTimes, now: Ms, isPaused: boolean): ScheduleStep {
   const { times, count, isMore } = ready;
   const [first, last] = [times[0] ?? now, times.at(-1) ?? now];
@@ -72,8 +84,10 @@ function planReady(schedule: Schedule, known: ScheduleState, ready: ReadyTimes, 
   if (isPaused) return { do: "note", state: skipTo(last, count, "the schedule was paused") };
   if (schedule.action.kind === "heartbeat") return fire(schedule, known, last, now);
   if (schedule.catchUp === "once") {
-    const before = times.at(-2);
-    return fire(schedule, before === undefined ? known : skipTo(before, count - 1, MISSED.once), last, now);
+    const caughtUp = findCaughtUp(schedule, times, now);
+    const before = times[caughtUp - 1];
+    const state = before === undefined ? known : skipTo(before, count - (times.length - caughtUp), MISSED.once);
+    return fire(schedule, state, times[caughtUp] ?? last, now);
   }
   const late = schedule.catchUp === "none" ? times.filter((time) => now - getFireTime(schedule, time) > PUNCTUAL_MS) : [];
   const lastLate = late.at(-1);

@@ -1,6 +1,6 @@
 import { newId } from "../core/ids.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
-import type { Ms } from "../store/types.ts";
+import type { AskedSchedule, Ms } from "../store/types.ts";
 import type { Trigger } from "../core/schedule-times.ts";
 
 /** A schedule that an agent has proposed and a person has approved. */
@@ -12,6 +12,8 @@ export interface ApprovedSchedule {
   /** Whether the agent had text from outside in view when it wrote the prompt. */
   outside: boolean;
   deliver: boolean;
+  /** Absent for one of the owner's main session, whose answers go where the owner is, and in what an earlier version wrote. */
+  asked?: AskedSchedule;
   /** The tool call, which makes no second schedule if it is repeated. */
   callId: string;
   runId: string;

@@ -1,6 +1,6 @@
 import type { CATCH_UP } from "../config/schema/schedules.ts";
 import type { ScheduleTimes, Trigger } from "../core/schedule-times.ts";
-import type { Ms } from "../store/types.ts";
+import type { AskedSchedule, Ms } from "../store/types.ts";
 
 /** What a firing does. `outside`: the text may carry words from outside. */
 export type ScheduleAction = { kind: "prompt" | "wake"; text: string; outside: boolean } | { kind: "heartbeat" };
@@ -19,6 +19,8 @@ export interface Schedule {
   deliver: ScheduleDelivery;
   catchUp: (typeof CATCH_UP)[number];
   jitterMs: Ms;
+  /** Set if somebody else than the owner has asked the agent for the schedule: in which conversation. */
+  asked?: AskedSchedule;
 }
 
 /** Due times that were not fired, and why. */

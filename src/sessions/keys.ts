@@ -36,3 +36,11 @@ export function channelSession(agentId: string, channel: string, { from, to, dir
   const short = key.length <= MAX_KEY ? key : `${cutText(key, MAX_KEY - DIGEST - 1).text}:${sha256Hex(key).slice(0, DIGEST)}`;
   return { agentId, origin: "channel", key: short };
 }
+
+/**
+ * The session of the direct messages of a person who has linked several channels. The key has three parts, and a session of a
+ * channel at least four, so that no channel's id makes the same key.
+ */
+export function personSession(agentId: string, personId: string): SessionRef {
+  return { agentId, origin: "channel", key: `channel:person:${encodePart(personId)}` };
+}

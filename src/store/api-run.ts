@@ -15,12 +15,15 @@ export interface RunAnswer {
   calls: readonly { id: string; tool: string; input: unknown }[];
   /** The passages of documents that the model was given. */
   citations: readonly {
+    /** By which the reply names it. Absent in what an earlier version wrote: there it is the place. */
+    number?: number;
     documentId: string;
     chunkId: string;
     filename: string;
     title: string | null;
     page: number | null;
-    score: number;
+    /** Null for a passage that an earlier turn has found. */
+    score: number | null;
     text: string;
   }[];
 }

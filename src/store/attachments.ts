@@ -19,3 +19,15 @@ export interface UnreadContent {
   /** Whether what was written in the thread before is to be looked up. */
   hasThread?: true;
 }
+
+/** A message within the input of a turn. */
+export interface MessageSpan {
+  /** The channel's id of the message, and who wrote it. */
+  id: string;
+  from: string;
+  /** Where it is in the input, and how many parts of the input it has. */
+  start: number;
+  count: number;
+  /** What of it is still to be fetched. */
+  unread?: UnreadContent;
+}

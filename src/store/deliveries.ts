@@ -2,7 +2,7 @@ import type { Verdict } from "../core/decision.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms } from "./records.ts";
-import type { ReplyTarget, Route } from "./routes.ts";
+import type { LiveMessage, ReplyTarget, Route } from "./routes.ts";
 
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
 /** The error code of a reply that has no route. */
@@ -15,6 +15,14 @@ export interface DeliveryError {
   message: string;
 }
 
+/** A file of a delivery. Its content is the stored result of this id, in base64, whose run is the delivery. */
+export interface DeliveryFile {
+  id: string;
+  name: string;
+  mediaType: string;
+  bytes: number;
+}
+
 export interface DeliveryRecord {
   id: string;
   /** Empty for a message of the gateway itself, such as the code for a stranger. */
@@ -23,7 +31,11 @@ export interface DeliveryRecord {
   route: Omit<Route, "to"> & ReplyTarget;
   /** The text in pieces that fit the channel, in order. */
   chunks: string[];
-  /** The first chunk that was not sent. */
+  /** Files that follow the chunks: the first of them is number `chunks.length`. */
+  files?: readonly DeliveryFile[];
+  /** What was sent in another way than it was meant to be, in sentences for the operator. */
+  warnings?: readonly string[];
+  /** The first chunk or file that was not sent. */
   nextChunk: number;
   status: DeliveryStatus;
   attempts: number;
@@ -32,8 +44,14 @@ export interface DeliveryRecord {
   createdAt: Ms;
   nextAt: Ms;
   endedAt?: Ms;
+  /** Set once the vendor has refused the message that it had taken, and it was sent once more in another form. */
+  resent?: boolean;
+  /** Since when the chunk at `nextChunk` is being sent: whoever reads this in a pending delivery does not know whether it arrived. */
+  sendingSince?: Ms;
   /** The span of the run that it comes from. */
   trace?: TraceContext;
+  /** The message that the first chunk replaces, and that is deleted if it does not. */
+  live?: LiveMessage;
   /** Set for a question about an approval, and for the delivery that takes its buttons away. */
   ask?: DeliveryAsk;
 }
@@ -45,6 +63,10 @@ export interface DeliveryAsk {
   /** Without the instruction, in markdown. */
   text: string;
   instruction: string;
+  /** The language of the question, as a tag. Default: English. */
+  language?: string;
+  /** The question in the words for those in `next`, if they are other. */
+  forNext?: Pick<DeliveryAsk, "text" | "instruction" | "language">;
   verdicts: readonly Verdict[];
   expiresAt: Ms;
   /** Who is asked if this question cannot be delivered, in order. */
@@ -56,13 +78,17 @@ export interface DeliveryAsk {
 }
 /** What may change in a delivery; null takes a field away. */
 export type DeliveryChange = Partial<
-  Pick<DeliveryRecord, "route" | "chunks" | "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt">
+  Pick<DeliveryRecord, "route" | "chunks" | "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt" | "resent" | "warnings">
 > & {
   error?: DeliveryError | null;
   endedAt?: Ms | null;
+  sendingSince?: Ms | null;
 };
 /** A delivery starts as pending; with `error` it has failed already. */
-export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask" | "trace">;
+export type NewDelivery = Pick<
+  DeliveryRecord,
+  "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask" | "trace" | "files" | "live"
+>;
 
 /** The state by which a delivery is listed and counted. */
 export function deliveryState({ status, error }: Pick<DeliveryRecord, "status" | "error">): DeliveryState {

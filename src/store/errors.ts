@@ -12,6 +12,11 @@ export const ID_TAKEN: Failure = { code: "internal", message: "the store refused
 /** Refuses a commit that decides an approval which is not there, or which has a decision already. */
 export const NOT_OPEN: Failure = { code: "internal", message: "the store refused a decision: the approval is not open" };
 
+/** Refuses a commit that changes a run which another commit has changed since it was read. */
+export const RUN_CHANGED: Failure = { code: "internal", message: "the store refused a change: the run has changed since it was read" };
+
+export const isRunChanged = (error: unknown): boolean => safeError(error).message === RUN_CHANGED.message;
+
 /** The error for a `store.url` that cannot be used. `transient`: the same URL may work later. */
 export function urlError(message: string, { transient = false, cause }: { transient?: boolean; cause?: unknown } = {}): RouseError {
   const issue: Issue = { path: "store.url", message, ...(transient && { transient: true }) };

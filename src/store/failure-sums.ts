@@ -22,6 +22,11 @@ export interface FailureCause {
   /** Why an event failed or was rejected. */
   reason: string | null;
   channel: string | null;
+  /**
+   * Who sent it, by the name of a configured credential and never by what a caller writes: `hooks.token`, `path:shop`, `api:<key>`,
+   * or `channel:<id>`. So no one without a credential adds to the number of causes.
+   */
+  sender: string | null;
 }
 
 /** Failures of one cause within one hour. */
@@ -38,7 +43,7 @@ export interface FailureSum extends FailureCause {
 }
 
 /** The fields of a cause. */
-export const CAUSE_FIELDS = ["kind", "state", "path", "mapping", "code", "reason", "channel"] as const;
+export const CAUSE_FIELDS = ["kind", "state", "path", "mapping", "code", "reason", "channel", "sender"] as const;
 
 const toHour = (at: Ms): number => Math.floor(at / HOUR_MS);
 
@@ -52,19 +57,28 @@ const toSum = (cause: FailureCause, at: Ms, example: string, message: string | u
   message: message ?? null,
 });
 
-const CAUSELESS = { path: null, mapping: null, code: null, reason: null, channel: null };
+const CAUSELESS = { path: null, mapping: null, code: null, reason: null, channel: null, sender: null };
 
 /** Returns the failure that an event is; undefined if it is none. For stores that have records, and no SQL. */
-export function toEventFailure({ id, receivedAt, outcome, path, mapping, nearest, reason, handled }: EventRecord): FailureSum | undefined {
+export function toEventFailure(event: EventRecord): FailureSum | undefined {
+  const { id, receivedAt, outcome, path, mapping, nearest, reason, handled, credential: sender } = event;
   if (!["failed", "unmatched", "rejected"].includes(outcome) || handled) return undefined;
-  const cause = { path, mapping: mapping ?? nearest?.mapping ?? null, code: nearest?.condition ?? null, reason: reason ?? null };
+  const cause = { path, mapping: mapping ?? nearest?.mapping ?? null, code: nearest?.condition ?? null, reason: reason ?? null, sender };
   return toSum({ ...CAUSELESS, kind: "event", state: outcome, ...cause }, receivedAt, id, reason);
 }
 
+function getRunSender({ kind, spec: { session, hook, channel } }: RunRecord): string | null {
+  if (session.via) return session.via.credential;
+  if (kind === "api") return hook;
+  return kind === "channel" ? `channel:${channel}` : null;
+}
+
 /** Returns the failure that a run is; undefined if it is none. */
-export function toRunFailure({ id, status, spec, mapping, error, createdAt, endedAt }: RunRecord): FailureSum | undefined {
+export function toRunFailure(run: RunRecord): FailureSum | undefined {
+  const { id, status, spec, mapping, error, createdAt, endedAt } = run;
   if (status !== "failed" && status !== "timed_out") return undefined;
-  const cause = { path: spec.session.via?.path ?? null, mapping: mapping ?? null, code: error?.code ?? null };
+  const path = spec.session.via?.path ?? null;
+  const cause = { path, mapping: mapping ?? null, code: error?.code ?? null, sender: getRunSender(run) };
   return toSum({ ...CAUSELESS, kind: "run", state: status, ...cause }, endedAt ?? createdAt, id, error?.message);
 }
 

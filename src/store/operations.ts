@@ -6,6 +6,7 @@ import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
+import type { ExpectedRun } from "./expected-run.ts";
 import type { Collected, Ms, RunChange, RunRecord, RunStatus, SessionOrigin, SessionRef } from "./records.ts";
 import type { LastRoute, NewSystemEvent, NewTurn, SessionRecord, SystemEvent, SystemEventState, TurnRecord } from "./session-records.ts";
 import type {
@@ -48,10 +49,11 @@ export interface Sets {
   config: [config: UsedConfig];
 }
 
-/** What a commit can change. What is not there stays away. */
+/** What a commit can change. What is not there stays away. A change that is refused refuses the whole commit. */
 export interface Updates {
   event: [id: string, change: EventChange];
-  run: [id: string, change: RunChange];
+  /** With `expected`, a run that is not so any more, or not there, throws `RUN_CHANGED`. */
+  run: [id: string, change: RunChange, expected?: ExpectedRun];
   delivery: [id: string, change: DeliveryChange];
   systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
   /**
@@ -109,12 +111,18 @@ export interface Gets {
   config: { of: string; is: ConfigRecord };
   /** The number of an event; without `id` that of the newest. */
   eventNumber: { of: { id?: string }; is: number };
+  /** Since when the run waits that has waited longest in the queue, of those that were made first; undefined if none is queued. */
+  queuedSince: { of: object; is: Ms };
 }
 
 /** Lists of records. Those with a `ListQuery` come in pages, newest first; sessions by their last use. */
 export interface Lists {
   events: { of: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }; is: EventRecord };
-  runs: { of: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string }; is: RunRecord };
+  /** With `endedSince` or `endedUntil` those that have ended in this time, and the one that ended last comes first. */
+  runs: {
+    of: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string; endedSince?: Ms; endedUntil?: Ms };
+    is: RunRecord;
+  };
   /** `failed` lists those without a route, too. */
   deliveries: { of: ListQuery & { status?: DeliveryState; channel?: string }; is: DeliveryRecord };
   /** `before` is the `sessionId` of a session. */

@@ -41,13 +41,15 @@ const isOneOf = (field: string, values: readonly string[] | undefined): SqlCondi
 /** The rows that a list goes through, from the newest to the oldest. Which of them are in the list, further conditions say. */
 export interface ListWalk {
   /** The columns of the order; `$session` is the driver's key of a session. */
-  key: readonly ["seq"] | readonly ["id"] | readonly ["used", "$session"];
+  key: readonly ["seq"] | readonly ["id"] | readonly ["used", "$session"] | readonly ["ended", "seq"];
   /** The index that has these rows in this order; without one, the walk is over all rows of the table. */
   index?: string;
   /** What is true of exactly these rows. It repeats the condition of a partial index. */
   where: readonly SqlCondition[];
-  /** The ids of these rows. It is no condition in `where`: SQLite bounds an index by one condition only, which is the window's. */
-  range?: { from: string; below: string };
+  /** The keys of these rows. It is no condition in `where`: SQLite bounds an index by one condition only, which is the window's. */
+  range?: { from: readonly (string | number)[]; below: readonly (string | number)[] };
+  /** The time by which the rows are in order, if it is not that of the page. */
+  at?: "ended";
   /** The rows are those whose ids a column of another table names; `index` and `where` are that table's. */
   through?: { table: string; column: string };
   /** Rows of one window, if they are not as many as the driver's. */
@@ -94,7 +96,7 @@ const indexed = (index: string, conditions: readonly SqlCondition[]): Filter[] =
 function byPrefix(table: string, { idPrefix: prefix }: ListQuery): Filter[] {
   if (prefix === undefined) return [];
   const conditions: SqlCondition[] = [["substr(id, 1, length(?)) = ?", prefix, prefix]];
-  const range = { from: prefix, below: `${prefix}zzzz` };
+  const range = { from: [prefix], below: [`${prefix}zzzz`] };
   return [{ conditions, walk: { key: ["id"], index: `${table}_id`, where: conditions, range } }];
 }
 
@@ -125,6 +127,18 @@ const INDEXED_RUNS = ["parked", "collecting", "queued", "running", "waiting", "f
 
 const byRunStatus = (status: string | undefined): Filter[] =>
   status !== undefined && INDEXED_RUNS.includes(status) ? indexed("runs_status", [[`status = '${status}'`]]) : scan(is("status", status));
+
+/** What ended at a time may have begun long before: only the time of its end leads to it. */
+function byEnd({ endedSince: from, endedUntil: below }: Lists["runs"]["of"]): Filter[] {
+  if (from === undefined && below === undefined) return [];
+  const ended: SqlCondition[] = [["ended IS NOT NULL"]];
+  const bounds: SqlCondition[] = [
+    ...(from === undefined ? [] : [["ended >= ?", from] as const]),
+    ...(below === undefined ? [] : [["ended < ?", below] as const]),
+  ];
+  const range = { from: [from ?? 0, 0], below: [below ?? Number.MAX_SAFE_INTEGER, 0] };
+  return [{ conditions: [...ended, ...bounds], walk: { key: ["ended", "seq"], index: "runs_ended", where: ended, range, at: "ended" } }];
+}
 
 function byDeliveryStatus(status: string | undefined): Filter[] {
   if (status === "failed") return indexed("deliveries_failed", [["status IN ('failed', 'no_route')"]]);
@@ -169,6 +183,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
     walk: WHOLE_TABLE,
     filters: ({ status, sessionKey, eventId, ...query }) => [
       ...byPrefix("runs", query),
+      ...byEnd(query),
       ...indexed("runs_event", is("event_id", eventId)),
       ...indexed("runs_session", is("session_key", sessionKey)),
       ...byRunStatus(status),

@@ -5,10 +5,10 @@ import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 import type { ApiRunRecord, ApiRunSpec } from "./api-run.ts";
-import type { UnreadContent } from "./attachments.ts";
+import type { Attachment, MessageSpan, UnreadContent } from "./attachments.ts";
 import type { Parked } from "./parked.ts";
 import type { RunWaits } from "./run-waits.ts";
-import type { MessageOrigin, RouteDecision } from "./routes.ts";
+import type { LiveMessage, MessageOrigin, Route, RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
@@ -54,8 +54,12 @@ export interface RunSpec extends ApiRunSpec {
   /** Set for a message of a channel. */
   incoming?: MessageOrigin;
   unread?: UnreadContent;
-  /** Set for a message that is a command: no model is asked. `argument`: the word behind `/agent`. */
-  command?: "new" | "stop" | "decide" | "pair" | "status" | "help" | "agent";
+  /** The messages that the turn answers, if the input holds more than the one message of `incoming`. */
+  parts?: readonly MessageSpan[];
+  /** The files that came with a channel's message, so that the agent can send them on. */
+  received?: readonly Attachment[];
+  /** Set for a message that is a command: no model is asked. `argument`: the word behind `/agent` or `/link`. */
+  command?: "new" | "stop" | "decide" | "pair" | "status" | "help" | "agent" | "link" | "unlink";
   argument?: string;
   /** What the command `decide` decides about a tool call, or `pair` about a person, as it was written. */
   decision?: WrittenDecision;
@@ -64,7 +68,14 @@ export interface RunSpec extends ApiRunSpec {
   /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
   debug?: EventDebug;
   trace?: JoinedTraces;
-  schedule?: { id: string; dueAt: Ms; manual?: true };
+  schedule?: { id: string; dueAt: Ms; manual?: true; asked?: AskedSchedule };
+}
+
+/** The conversation in which an agent was asked for a schedule, and where its answers went. */
+export interface AskedSchedule {
+  session: SessionRef;
+  /** Absent if its answers went nowhere. */
+  route?: Route;
 }
 
 /** An event that a run collects: what templates and transforms see of it. */
@@ -247,6 +258,8 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
   restarts: number;
   route?: RouteDecision;
   deliveryId?: string;
+  /** The message that shows the text of its turn, as long as it is there. */
+  live?: LiveMessage | null;
   /** The delivery that posts the receipt, where the mapping has a callback. */
   callbackId?: string;
   /** The boundary of all its attempts. */
@@ -257,6 +270,8 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
   failures?: number;
   /** Model calls without an answer at which tries of the run ended, oldest first; those before an answer are in its step. */
   failedAttempts?: FailedAttempt[];
+  /** How often the text of its messages was replaced by edits. */
+  edits?: number;
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
   systemEventIds?: string[];
   /** The gateway of the last start; of a turn of the API from the beginning, since that one ends with its process. */

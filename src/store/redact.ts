@@ -22,7 +22,11 @@ function withoutCollected(action: RunAction): RunAction {
 }
 
 /** A run's spec without what it was given from outside. */
-const withoutOutside = ({ debug: _debug, unread: _unread, ...spec }: RunSpec): RunSpec => ({ ...spec, input: redactOutside(spec.input) });
+const withoutOutside = ({ debug: _debug, unread: _unread, received: _received, parts, ...spec }: RunSpec): RunSpec => ({
+  ...spec,
+  input: redactOutside(spec.input),
+  ...(parts && { parts: parts.map(({ unread: _of, ...part }) => part) }),
+});
 
 function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
   return actions.map((action) =>
@@ -52,7 +56,8 @@ export function redactHead(text: string): string {
 /** A run's spec without the content from outside, or undefined if there is no such content. */
 export function redactSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
-  if (!spec.debug && !spec.unread && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
+  if (!spec.debug && !spec.unread && !spec.received && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN))
+    return undefined;
   return JSON.stringify(withoutOutside(spec));
 }
 

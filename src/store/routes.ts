@@ -23,6 +23,8 @@ export interface MessageOrigin {
   /** The id of who wrote it, and whether that is the owner. */
   from: string;
   owner?: true;
+  /** The linked person that it is from. */
+  personId?: string;
   /** Whether it was written to the agent alone. */
   direct: boolean;
   replyTo: string;
@@ -31,4 +33,11 @@ export interface MessageOrigin {
   thread?: string;
   /** The language of the sender's app. */
   language?: string;
+}
+
+/** A message in which the text of a running turn was shown. */
+export interface LiveMessage {
+  messageId: string;
+  /** Whether an edit of it may still arrive at the vendor: then it is deleted, and not changed. */
+  isUncertain?: true;
 }

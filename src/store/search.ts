@@ -110,7 +110,7 @@ class Windows<Q extends ListQuery, T> {
     const { session } = this.#source;
     const { key, index, range } = this.#walk;
     if (key[0] === "id") {
-      if (range && (before === undefined || before > range.below)) return [range.below];
+      if (range && (before === undefined || before > String(range.below[0]))) return range.below;
       return before === undefined ? [] : [before];
     }
     if (before !== undefined) {
@@ -118,7 +118,7 @@ class Windows<Q extends ListQuery, T> {
       const [row] = await this.#source.query<Row>(`SELECT ${this.#key.join(", ")} FROM ${table} WHERE ${column} = ?`, [id]);
       return row ? this.#keyOf(row) : this.#startBelowDeleted(before);
     }
-    if (index !== undefined) return [];
+    if (index !== undefined) return range?.below ?? [];
     const [newest] = await this.#source.query<{ seq: number }>(`SELECT seq FROM ${table} ORDER BY seq DESC LIMIT 1`, []);
     return newest && [newest.seq + 1];
   }
@@ -126,7 +126,7 @@ class Windows<Q extends ListQuery, T> {
   /** A row that was deleted since it was named still has a place: its id tells its time, and older rows have smaller ids. */
   async #startBelowDeleted(before: string): Promise<Key | undefined> {
     const { table, cursor } = this.#page;
-    if (cursor !== "id" || !OWN_ID.test(before)) return undefined;
+    if (cursor !== "id" || this.#key[0] !== "seq" || !OWN_ID.test(before)) return undefined;
     const text = `SELECT seq FROM ${table} WHERE id < ? ORDER BY id DESC LIMIT 1`;
     const [row] = await this.#source.query<{ seq: number }>(text, [before]);
     return row && [row.seq + 1];
@@ -134,11 +134,11 @@ class Windows<Q extends ListQuery, T> {
 
   /** Returns the last row of the window below `below`; undefined if the window reaches the oldest row. */
   async end(below: Key): Promise<WindowEnd | undefined> {
-    const { at, cursor, table } = this.#page;
-    const { index, where, through, range, rows = this.#source.window } = this.#walk;
+    const { cursor, table } = this.#page;
+    const { index, where, through, range, rows = this.#source.window, at = this.#page.at } = this.#walk;
     // Numbers of a table are close together: a step by number is cheaper than counting rows.
     const edge: SqlCondition[] = index === undefined ? [["seq <= ?", Number(below[0]) - rows]] : compare(this.#walkKey, "<", below);
-    const { sql, values } = toWhere([...where, ...edge, ...compare(this.#walkKey, ">=", range ? [range.from] : [])]);
+    const { sql, values } = toWhere([...where, ...edge, ...compare(this.#walkKey, ">=", range?.from ?? [])]);
     const columns = through
       ? `${through.column} AS id, (SELECT ${at} FROM ${table} WHERE id = ${through.column}) AS at`
       : `${[...new Set([...this.#key, cursor])].join(", ")}, ${at} AS at`;
@@ -155,7 +155,7 @@ class Windows<Q extends ListQuery, T> {
   async rows(below: Key, end: Key, limit: number): Promise<T[]> {
     const { table, columns, read } = this.#page;
     const { where, through, range } = this.#walk;
-    const from = end.length === 0 && range ? [range.from] : end;
+    const from = end.length === 0 && range ? range.from : end;
     const inside = [...where, ...compare(this.#walkKey, "<", below), ...compare(this.#walkKey, ">=", from)];
     const filter = toWhere(through ? [this.#named(through.column, inside), ...this.#rest] : [...inside, ...this.#rest]);
     const text = `SELECT ${columns} FROM ${through ? table : this.#walked} ${filter.sql} ${descending(this.#key)} LIMIT ?`;

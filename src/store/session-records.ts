@@ -45,6 +45,8 @@ export interface Checkpoint {
   left: number;
   /** Whether text from outside was among what the checkpoint replaces. */
   outside: boolean;
+  /** Set if that text was nothing but what people have written in the conversation itself. */
+  onlyPeople?: boolean;
   /** `<provider>/<model>` that wrote the summary, and what that has used; absent if the summary is of an earlier checkpoint, or there is none. */
   model?: string;
   usage?: Usage;

@@ -24,15 +24,22 @@ const MAX_TURN_MS = 20_000;
 /** A short list in one value of the store. Gateways that share the store write one at a time. */
 export class StoredList<T> {
   readonly #name: string;
+  readonly #lease: string;
   readonly #deps: StoredListDeps;
   /** As it was at `#readAt`, a monotonic time. */
   #list: readonly T[] | undefined;
   #readAt = -Infinity;
+  /** Changes of this process. */
+  #changes = 0;
   #writing: Promise<unknown> = Promise.resolve();
 
-  /** @param name the name of the value */
-  constructor(name: string, deps: StoredListDeps) {
+  /**
+   * @param name the name of the value
+   * @param lease the name of the lease under which gateways change it; lists with one lease must not be changed at the same time
+   */
+  constructor(name: string, deps: StoredListDeps, lease = name) {
     this.#name = name;
+    this.#lease = lease;
     this.#deps = deps;
   }
 
@@ -62,6 +69,7 @@ export class StoredList<T> {
       }, fencingToken);
       if (!isWritten) throw new RouseError(LEASE_LOST);
       this.#list = list;
+      this.#changes++;
       return result;
     };
     const next = this.#writing.then(() => (cluster.shared ? this.#inTurn(write) : write({ fencingToken: undefined })));
@@ -72,9 +80,13 @@ export class StoredList<T> {
   async #readNow(): Promise<readonly T[]> {
     const { store, clock } = this.#deps;
     const at = readMonotonic(clock);
-    this.#list = ((await store.get("value", this.#name)) as readonly T[] | undefined) ?? [];
+    const changes = this.#changes;
+    const list = ((await store.get("value", this.#name)) as readonly T[] | undefined) ?? [];
+    // A change or a later read that has ended meanwhile is newer than what was read here.
+    if (this.#list && (changes !== this.#changes || at < this.#readAt)) return this.#list;
+    this.#list = list;
     this.#readAt = at;
-    return this.#list;
+    return list;
   }
 
   /** Writes when no other gateway does. Throws a `RouseError` if that takes too long. */
@@ -82,7 +94,7 @@ export class StoredList<T> {
     return new Promise((resolve, reject) => {
       const signal = AbortSignal.timeout(MAX_TURN_MS);
       void this.#deps.cluster
-        .hold(`once:${this.#name}`, signal, (held) => write(held).then(resolve, reject))
+        .hold(`once:${this.#lease}`, signal, (held) => write(held).then(resolve, reject))
         .finally(() => reject(new RouseError(STORE_UNAVAILABLE)));
     });
   }

@@ -29,6 +29,7 @@ function eventFailures(outcome: string, text: JsonText): Failures {
       code: text("head", "nearest", "condition"),
       reason: text("head", "reason"),
       channel: none,
+      sender: "credential",
       message: text("head", "reason"),
     },
   };
@@ -48,6 +49,8 @@ function runFailures(status: string, text: JsonText): Failures {
       code: text("record", "error", "code"),
       reason: none,
       channel: none,
+      sender: `coalesce(${text("spec", "session", "via", "credential")}, CASE ${text("record", "kind")}
+        WHEN 'api' THEN ${text("spec", "hook")} WHEN 'channel' THEN 'channel:' || (${text("spec", "channel")}) END)`,
       message: text("record", "error", "message"),
     },
   };
@@ -66,6 +69,7 @@ const deliveryFailures = (text: JsonText): Failures => ({
     code: text("record", "error", "code"),
     reason: none,
     channel: "channel",
+    sender: none,
     message: text("record", "error", "message"),
   },
 });

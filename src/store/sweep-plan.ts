@@ -105,7 +105,7 @@ export function getAgedTables(now: Ms, keep: Retention): AgedTable[] {
     { table: "events", at: "at", since: `CASE WHEN NOT ${UNFINISHED} THEN at END`, age: getAge(keep.events) },
     { table: "runs", at: "created", since: "ended", age: getAge(keep.runs), parts: RUN_PARTS },
     { table: "system_events", at: "at", since: "CASE WHEN state <> 'queued' THEN at END", age: getAge(keep.events) },
-    { table: "deliveries", at: "created", since: "ended", age: getAge(keep.deliveries) },
+    { table: "deliveries", at: "created", since: "ended", age: getAge(keep.deliveries), parts: ["tool_results"] },
   ];
 }
 
@@ -222,6 +222,8 @@ const STEPS: Redaction[] = (
   table,
   columns: `at, (SELECT ${USED_UP} FROM runs WHERE runs.id = ${table}.run_id) AS done, record`,
   redact: ({ done, record }: RedactedRow & { done: number | boolean | null; record: string }) => {
+    // Files of deliveries stay as long as the deliveries' texts.
+    if (table === "tool_results" && record.startsWith('{"id":"dlv_')) return "done";
     if (!done) return "wait";
     const redacted = redactRecord(record);
     return redacted === record ? "done" : { record: redacted };

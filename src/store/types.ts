@@ -16,6 +16,7 @@ export * from "./event-record.ts";
 export * from "./deliveries.ts";
 export type * from "./parked.ts";
 export type * from "./run-waits.ts";
+export * from "./expected-run.ts";
 export * from "./records.ts";
 export type * from "./operations.ts";
 export * from "./routes.ts";

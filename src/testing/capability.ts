@@ -34,7 +34,9 @@ export async function createCapability<S extends z.ZodType, K extends keyof Capa
 ): Promise<NonNullable<Capabilities[K]>> {
   const config = (plugin.config ? plugin.config.parse(section) : section) as z.output<S>;
   const context = createTestContext(config, given);
-  const made: Capabilities = plugin.setup ? await plugin.setup(context) : { [kind]: plugin[kind]?.(context) };
+  const member = plugin[kind];
+  const own = { [kind]: typeof member === "function" ? member(context) : member };
+  const made: Capabilities = plugin.setup ? await plugin.setup(context) : own;
   const capability = made[kind];
   if (capability === undefined || capability === null) throw new Error(`the plugin "${plugin.id}" does not offer ${kind}`);
   return capability;

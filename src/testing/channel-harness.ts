@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Channel, ChannelHost, ReceivedMessage, SendResult, Verdict } from "../contract/channel.ts";
+import type { Channel, ChannelHost, ReceivedMessage, SendResult, TypingPlace, Verdict } from "../contract/channel.ts";
 import { parseDecision } from "../core/decision.ts";
 import { expectText, type Harness } from "./harness.ts";
 
@@ -15,8 +15,12 @@ export interface ChannelHarness extends Harness {
   spellings?: readonly string[];
   /** Not a recipient, whatever the far side says. Default: a blank one. */
   malformed?: readonly string[];
-  /** What has arrived at the far side, oldest first. `key`: the idempotency key, for vendors that know one. */
+  /** What has arrived at the far side, oldest first, as it is now: with `streaming`, messages change and go. `key`: the idempotency key, for vendors that know one. */
   sent(): { to: string; text: string; key?: string | undefined }[];
+  /** Files that have arrived at the far side. Give it for a channel with `sendFile`. */
+  files?(): readonly { name: string; bytes: Uint8Array }[];
+  /** The signs that arrived at the far side, and what `show` needs besides `to`. Give it for a channel with `typing`. */
+  typing?: { place?: Omit<TypingPlace, "to">; signs(): readonly unknown[] };
   /** Makes the next sends fail in this way; absent for channels that have no far side. */
   fail?(fault: Fault): void;
   /** The wait in milliseconds that the far side asks for when it is rate-limited. */

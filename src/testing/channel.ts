@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { splitText } from "../delivery/split.ts";
 import type { Channel, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
 import { testAsking } from "./channel-asking.ts";
+import { testStreaming } from "./channel-streaming.ts";
+import { testTyping } from "./channel-typing.ts";
 import { createHost, EXPECTED, expectResult, HANG_MS, MARK, SEND_MS, type ChannelHarness, type Fault } from "./channel-harness.ts";
 import { expectNoSecret, expectText, openForEachTest, until, within, type Open } from "./harness.ts";
 
@@ -33,7 +35,10 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
     testRecipients(harness);
     testFaults(harness, send);
     testReceiving(harness);
+    testSendingFiles(harness);
     testAsking(harness);
+    testTyping(harness);
+    testStreaming(harness);
 
     it("passes the same idempotency key in each try at a message", async () => {
       const same = message("Once.");
@@ -53,6 +58,20 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
       fail("bad-credential");
       expect(await channel.probe(AbortSignal.timeout(SEND_MS)).catch(() => ({ ok: false }))).toMatchObject({ ok: false });
     });
+  });
+}
+
+/** For a channel that sends files, if its far side can show them. */
+function testSendingFiles(harness: () => ChannelHarness): void {
+  it("sends a file whole, with its name", async () => {
+    const { channel, to, files } = harness();
+    if (!channel.sendFile || !files) return;
+    const data = new Uint8Array(Buffer.from("a,b\n1,2\n"));
+    const file = { to, name: "table.csv", mediaType: "text/csv", data, idempotencyKey: "dlv_test.file" };
+    const result = await channel.sendFile(file, AbortSignal.timeout(SEND_MS));
+    if (result.status === "unsupported") return expectText(result.reason);
+    expect(result.status).toBe("sent");
+    expect(files().map(({ name, bytes }) => [name, Buffer.from(bytes).toString()])).toEqual([["table.csv", "a,b\n1,2\n"]]);
   });
 }
 

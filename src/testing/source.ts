@@ -41,6 +41,9 @@ class TestHost implements SourceHost {
     expectText(cursor);
     this.place = cursor;
   }
+  readonly documents: SourceHost["documents"] = {
+    sync: () => Promise.reject(new Error("this suite is for sources of events: it keeps no documents")),
+  };
   report(state: { ok: boolean; message: string }): void {
     this.reports.push(state);
   }

@@ -17,20 +17,26 @@ function findGone(shape: Shape): { name: string; lastSeen: number }[] {
 
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
 
+/** A field that bodies no longer have, and a mapping that reads it. */
+export interface BodyChange {
+  mapping: string;
+  message: string;
+}
+
 /** Says of each field that bodies of a path no longer have, and that mappings read: since when, and how many of them. */
-export function findBodyChanges(mappings: readonly LintedMapping[], shapes: ReadonlyMap<string, Shape>): string[] {
+export function findBodyChanges(mappings: readonly LintedMapping[], shapes: ReadonlyMap<string, Shape>): BodyChange[] {
   return [...shapes.values()].flatMap((shape) => {
     const gone = findGone(shape);
     if (gone.length === 0) return [];
     const readers = mappings.filter(({ config, info }) => config.enabled && info.paths.includes(shape.path));
-    const reads = readers.map(({ config }) => [...getReadFields(config)]);
+    const reads = readers.map(({ config, info }) => ({ id: info.id, fields: [...getReadFields(config)] }));
     return gone.flatMap(({ name, lastSeen }) => {
       const field = name.replaceAll("[]", "").replaceAll("`", "");
-      const count = reads.filter((fields) => fields.some((read) => read === field || read.startsWith(`${field}.`))).length;
-      if (count === 0) return [];
-      return [
-        `${shape.path}: ${name} is gone since ${day.format(lastSeen)}, ${count} ${count === 1 ? "mapping reads" : "mappings read"} it`,
-      ];
+      const [first, ...more] = reads.filter(({ fields }) => fields.some((read) => read === field || read.startsWith(`${field}.`)));
+      if (!first) return [];
+      const count = more.length + 1;
+      const message = `${shape.path}: ${name} is gone since ${day.format(lastSeen)}, ${count} ${count === 1 ? "mapping reads" : "mappings read"} it`;
+      return [{ mapping: first.id, message }];
     });
   });
 }

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
 import { RouseError, type Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
@@ -113,6 +115,8 @@ export async function examineChange(wanted: MappingChange, deps: ExamineDeps): P
 async function writeDraft(planned: PlannedChange, deps: LandingDeps): Promise<Landed> {
   const { change } = planned;
   const { file } = change;
+  // The first draft makes the folder of drafts.
+  if (change.before === null) await mkdir(dirname(file), { recursive: true }).catch(() => undefined);
   const reason = (await findWriteProblem(file)) ?? (await writeFileOfChange(change, deps));
   if (reason !== undefined) return { landed: false, file, reason, patch: renderPatch(planned, deps) };
   return { landed: true, file, inUse: false };

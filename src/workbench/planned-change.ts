@@ -2,7 +2,16 @@ import { basename } from "node:path";
 import { RouseError } from "../core/errors.ts";
 import { MAPPING_FILE } from "../config/issues.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { findDraft, livePath, planDraft, withDraftText, type Draft, type FileChange, type MappingPlaces } from "./drafts.ts";
+import {
+  findDraft,
+  getNewDraftFile,
+  livePath,
+  planDraft,
+  withDraftText,
+  type Draft,
+  type FileChange,
+  type MappingPlaces,
+} from "./drafts.ts";
 import { addMapping, listWrittenMappings, readMappingText, replaceMapping, withoutIndent, type MappingHome } from "./mapping-text.ts";
 import { renderFilePatch } from "./unified-diff.ts";
 import { listVersions, readNow } from "./versions.ts";
@@ -15,8 +24,8 @@ export type MappingChange =
   | { kind: "add"; text: string; file?: string | undefined }
   /** Makes a draft live; `into`: in this file. */
   | { kind: "draft"; name: string; into?: string | undefined }
-  /** Replaces the whole text of a draft, which stays a draft. `from` is as above. */
-  | { kind: "draft-text"; name: string; text: string; from?: string | undefined }
+  /** Replaces the whole text of a draft, which stays a draft. `from` is as above; `new`: the draft is not there yet. */
+  | { kind: "draft-text"; name: string; text: string; from?: string | undefined; new?: boolean | undefined }
   /** Takes back the last change that was landed. */
   | { kind: "undo" };
 
@@ -137,9 +146,15 @@ function planAcceptance(draft: Draft, into: string | undefined, places: Places):
 
 type DraftText = Extract<MappingChange, { kind: "draft-text" }>;
 
-function planDraftText({ name, text, from }: DraftText, { mappingsDir }: Places): PlannedChange {
-  const { file, text: before } = findDraft(name, mappingsDir);
-  if (from !== undefined && from !== before && text !== before) refuseOvertaken(file, { shown: from, now: before, wanted: text });
+/** The file and the text of the draft that a text is for; null if it is a new one. A new draft may have comments. */
+const findWritten = ({ name, new: isNew }: DraftText, { mappingsDir }: Places): { file: string; text: string | null } =>
+  isNew === true ? { file: `${getNewDraftFile(name, mappingsDir)}5`, text: null } : findDraft(name, mappingsDir);
+
+function planDraftText(wanted: DraftText, places: Places): PlannedChange {
+  const { name, text, from } = wanted;
+  const { file, text: before } = findWritten(wanted, places);
+  if (before !== null && from !== undefined && from !== before && text !== before)
+    refuseOvertaken(file, { shown: from, now: before, wanted: text });
   return { change: { file, before, after: text }, isLive: false, home: "mappings", what: `text of the draft ${name}`, replaces: [] };
 }
 
@@ -188,5 +203,6 @@ export async function planChange(wanted: ProposedChange, snapshot: Snapshot | un
  */
 export async function planTried(wanted: ProposedChange, snapshot: Snapshot | undefined, places: Places): Promise<PlannedChange> {
   if (wanted.kind !== "draft-text") return planChange(wanted, snapshot, places);
-  return planAcceptance(withDraftText(findDraft(wanted.name, places.mappingsDir), wanted.text), undefined, places);
+  const { name, text } = wanted;
+  return planAcceptance(withDraftText({ name, file: findWritten(wanted, places).file }, text), undefined, places);
 }

@@ -42,6 +42,7 @@ describe("a streamed response whose key may decide", () => {
       reason: "rule",
       state: "open",
     });
+    expect((await world.admin("/admin/v1/approvals")).body.approvals).toMatchObject([{ askedBy: "API key web", eventId: null }]);
     expect(bank.calls).toEqual([]);
     const note = verdict === "deny" ? { note: "Not today." } : {};
     const decided = await world.call(`/v1/approvals/${approval?.id}`, { verdict, ...note });

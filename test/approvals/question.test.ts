@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
 import { renderEnd, renderInstruction, renderQuestion } from "../../src/approvals/question.ts";
-import { parseDecision, renderVerdict } from "../../src/core/decision.ts";
+import { parseDecision, renderVerdict, VERDICTS } from "../../src/core/decision.ts";
+import { getPhrases, LANGUAGES } from "../../src/core/phrases.ts";
 import type { ApprovalRecord } from "../../src/store/types.ts";
 
 const approval = (change: Partial<ApprovalRecord> = {}): ApprovalRecord => ({
@@ -55,6 +56,40 @@ describe("a question", () => {
     expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
     expect(toHtml(text).length).toBeLessThanOrEqual(10_000);
     expect(text).toMatch(/\[cut: \d+ characters; `rouse approvals show 7f3` shows them\]/);
+  });
+
+  it.each(LANGUAGES)("in the language %s says the same, fits one message, and has labels for all buttons", (language) => {
+    const worst = approval({
+      // Half of a character must not be left where the text is cut.
+      input: { text: "<&*_`🙂".repeat(2000) },
+      tool: "t".repeat(500),
+      why: "w".repeat(2000),
+      agentId: "a".repeat(64),
+    });
+    const by = "telegram:1234567890";
+    for (const verdict of VERDICTS) {
+      const end = renderEnd({ verdict, by, at: 0 }, language);
+      expect(end).toMatch(/^\*\*\p{L}[^*]+\*\*.*`telegram:1234567890`.*1970-01-01 00:00 UTC/u);
+      const text = `${renderQuestion(worst, language)}\n\n${end}`;
+      expect(text.isWellFormed()).toBe(true);
+      expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
+      expect(text).toContain("`rouse approvals show 7f3`");
+      const label = getPhrases(language).questions.labels[verdict];
+      expect(label.length).toBeGreaterThan(0);
+      expect(label.length).toBeLessThanOrEqual(20);
+    }
+    for (const reason of ["rule", "outcome_unknown"] as const) {
+      const text = renderQuestion(approval({ reason }), language);
+      expect(text).toMatch(/^\*\*[^*]+ 7f3\*\*.*`main`.*`bank\.transfer`/);
+      expect(text).toContain("2026-02-01 08:00 UTC");
+      expect(text).toContain('Calls of bank.transfer need approval: `approve` has "bank.*".');
+      const forms = [...renderInstruction(approval({ reason }), language).matchAll(/"([^"]+)"/g)].map(([, form = ""]) => form);
+      expect(forms.map((form) => parseDecision(form)?.code)).toEqual(reason === "rule" ? ["7f3", "7f3"] : ["7f3", "7f3", "7f3"]);
+    }
+    expect(renderEnd({ verdict: "deny", by: "timeout", at: 0 }, language)).toContain("1970-01-01 00:00 UTC");
+    const english = renderQuestion(approval(), "en");
+    if (language !== "en") expect(renderQuestion(approval(), language)).not.toBe(english);
+    expect(new Set(VERDICTS.map((verdict) => getPhrases(language).questions.labels[verdict])).size).toBe(VERDICTS.length);
   });
 });
 

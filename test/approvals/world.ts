@@ -51,6 +51,8 @@ interface Options extends Omit<WorldOptions, "config"> {
   hooks?: object;
   /** The window of the model, or of each; default that of an unknown model. */
   contextTokens?: number | Record<string, number>;
+  /** USD per million tokens, by model. */
+  prices?: object;
 }
 
 /** Calls the tool once, then says what came of it. */
@@ -67,6 +69,7 @@ export async function approvalWorld({
   agent = {},
   hooks = {},
   contextTokens,
+  prices,
   ...options
 }: Options = {}): Promise<ApprovalWorld> {
   const model = await startVendor(VENDOR);
@@ -88,7 +91,7 @@ export async function approvalWorld({
         hooks: { tools: ["bank.*"], ...hooks },
         channels: { pipe: { allowFrom: ["ann", "bob"], defaultTo: "ann" } },
         owner: { pipe: "ann" },
-        models: { providers: { local: provider } },
+        models: { providers: { local: provider }, ...(prices && { prices }) },
         agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main", tools: ["bank.*"], ...agent }] },
         ...config,
       },

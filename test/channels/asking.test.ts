@@ -103,9 +103,10 @@ describe("discord", () => {
     await until(() => expect(host.states.at(-1)?.ok).toBe(true));
     await ask(channel, question(CHANNEL));
     server.press("Approve", USER);
-    server.press("Deny", "600000000000000002", "guild");
+    server.press("Deny", "600000000000000002", "guild", "pt-BR");
     await until(() => expect(server.notices).toEqual(["Approved.", "Approved."]));
     expect(host.presses.map(({ from }) => from)).toEqual([USER, "600000000000000002"]);
+    expect(host.presses[1]?.language).toBe("pt-BR");
   });
 
   it("asks in text if presses go to an address of the application", async () => {
@@ -181,7 +182,7 @@ describe("whatsapp", () => {
     expect(key).toBe("dlv_q0.0");
     const failed = { id: "wamid.1", status: "failed", recipient_id: "1", biz_opaque_callback_data: key, errors: [{ code: 131047 }] };
     expect(await post(notification([[valueOf([], [failed])]]))).toBe(200);
-    expect(host.lost).toEqual([{ idempotencyKey: "dlv_q0.0", reason: expect.stringContaining("131047") as unknown }]);
+    expect(host.lost).toEqual([{ idempotencyKey: "dlv_q0.0", reason: expect.stringContaining("131047") as unknown, resend: false }]);
   });
 });
 

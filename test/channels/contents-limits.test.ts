@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkFileUrl } from "../../src/channel-kit/files.ts";
+import { pdf } from "../e2e/office/files.ts";
 import { ask, IMAGE, lastText, openWorld, pass, REPORT, report, VOICE } from "./contents.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
@@ -48,6 +49,35 @@ describe("files of messages", () => {
     expect(lastText(provider)).toContain("[cut: the text has more than 1000 characters]");
     expect(lastText(provider)).not.toContain("the-end");
     expect(lastText(provider).length).toBeLessThan(2000);
+  });
+
+  it("give so many pages at most: a document with more is told of", async () => {
+    const opened = await openWorld(telegram, { attachments: { maxPages: 2 } });
+    const { far, provider } = opened;
+    const send = (name: string, ...pages: string[]) => far.sends.file({ ...REPORT, name, bytes: pdf(...pages) }, "read this");
+    await ask(opened, send("short.pdf", "marker-1", "marker-2"));
+    expect(lastText(provider)).toMatch(/What \[file: short\.pdf\] says:[^]*marker-1[^]*marker-2/);
+    await ask(opened, send("long.pdf", "marker-1", "marker-2", "marker-3"));
+    expect(lastText(provider)).toMatch(/\[file: long\.pdf, it cannot be read: the document has more than 2 pages[^\]]*\]/);
+    expect(lastText(provider)).not.toContain("marker-");
+  });
+
+  it("are waited for so long at most, with all tries", async () => {
+    const opened = await openWorld(telegram, { attachments: { timeout: "1500ms" } });
+    const { far, provider } = opened;
+    const { shelf } = far.sends;
+    // Without a limit there would be four tries, the last one after 3.5 seconds.
+    shelf.failing = 4;
+    expect(await ask(opened, far.sends.file(IMAGE, "look"))).toBe("I was given: text alone");
+    expect(lastText(provider)).toMatch(/\[image[^\]]*it could not be fetched: /);
+    expect(shelf.asked.length).toBeLessThan(4);
+    shelf.failing = 0;
+    // A file whose bytes do not come at all.
+    shelf.isStuck = true;
+    expect(await ask(opened, far.sends.file(REPORT, "read"))).toBe("I was given: text alone");
+    expect(lastText(provider)).toContain("[file: report.pdf, it could not be fetched: ");
+    shelf.isStuck = false;
+    expect(await ask(opened, far.sends.file(REPORT, "again"))).toBe("I was given: a document");
   });
 
   it("are fetched again after errors that pass, and told of if they are gone", async () => {

@@ -1,4 +1,4 @@
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -18,19 +18,24 @@ export const REPORT: SentFile = { kind: "document", name: "report.pdf", mime: "a
 /** An endpoint that says how many bytes it was given to transcribe. */
 async function startTranscriber() {
   const forms: { authorization: string | undefined; form: FormData }[] = [];
+  const busy = { times: 0 };
   const server = createServer((request, response) => {
     void (async () => {
       const parts: Buffer[] = [];
       for await (const part of request) parts.push(part as Buffer);
       const headers = { "content-type": request.headers["content-type"] ?? "" };
       const form = await new Response(Buffer.concat(parts), { headers }).formData();
+      if (busy.times > 0) {
+        busy.times--;
+        return void response.writeHead(503).end();
+      }
       forms.push({ authorization: request.headers.authorization, form });
       response.setHeader("content-type", "application/json").end(JSON.stringify({ text: "please water the orchids" }));
     })();
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, forms };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, forms, busy };
 }
 
 type Provider = Awaited<ReturnType<typeof createProvider>>;
@@ -118,3 +123,25 @@ export const lastText = (provider: Provider): string => {
   const { content } = provider.requests.at(-1)?.body.messages.at(-1) ?? { content: "" };
   return typeof content === "string" ? content : (content as { text?: string }[]).map(({ text = "" }) => text).join("");
 };
+
+/** Has the model call `send_file`, and then say something. */
+export function callOnce(
+  input: object,
+  reply: string,
+): (request: { body: { messages: { role: string }[] } }, response: ServerResponse) => string | undefined {
+  return ({ body }, response) => {
+    if (body.messages.at(-1)?.role === "tool") return reply;
+    const call = { id: "call_1", type: "function", function: { name: "send_file", arguments: JSON.stringify(input) } };
+    response.setHeader("content-type", "application/json").end(
+      JSON.stringify({
+        id: "c1",
+        object: "chat.completion",
+        created: 1,
+        model: "big",
+        choices: [{ index: 0, finish_reason: "tool_calls", message: { role: "assistant", content: null, tool_calls: [call] } }],
+        usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
+      }),
+    );
+    return undefined;
+  };
+}

@@ -1,5 +1,6 @@
 import { WebSocketServer, type WebSocket } from "ws";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import { serve, type Answer, type Call } from "./wire.ts";
 
 /** How the next posts of a message end. `cut` has arrived, `cut before` has not. */
@@ -26,6 +27,7 @@ export interface DiscordMessage {
 
 interface Session {
   id: string;
+  intents: number;
   events: { t: string; s: number; d: unknown }[];
   socket?: WebSocket;
 }
@@ -45,13 +47,16 @@ export interface DiscordServer {
   /** Sends an event to all sessions; those without a connection get it when they resume. */
   push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
   /** Somebody presses a button of the last message, in a guild or in direct messages. */
-  press(label: string, user: string, where?: "guild"): void;
+  press(label: string, user: string, where?: "guild", locale?: string): void;
   /** Somebody chooses a command of the app. */
   command(name: string, options: { user: string; channel: string; words?: string[]; where?: "guild" }): void;
   /** The commands that the app has registered. */
   commands: { name: string; description: string; description_localizations?: Record<string, string>; options?: object[] }[];
+  typing: TypingLog;
   /** What pressers were shown. */
   notices: string[];
+  /** Whether the application may have the text of all messages. */
+  givesContent: boolean;
   /** Presses go to this address, and not to the gateway. */
   interactionsUrl: string | null;
   /** Closes the connections; without a code they break. */
@@ -66,12 +71,15 @@ export interface DiscordServer {
   close(): Promise<void>;
 }
 
-/** The bot of the test server, a channel, a user and the channel of their direct messages. */
+/** The bot of the test server, a channel, a thread of it, a user and the channel of their direct messages. */
 export const BOT_ID = "700000000000000001";
 export const CHANNEL = "800000000000000001";
+export const THREAD = "800000000000000002";
 export const USER = "600000000000000001";
 export const DIRECT = "900000000000000001";
 export const RETRY_AFTER = 0.6;
+const CHANNELS = [CHANNEL, THREAD, DIRECT];
+const CONTENT_INTENT = 1 << 15;
 
 const error = (status: number, code: number, message: string, more: object = {}): Answer => ({ status, json: { message, code, ...more } });
 
@@ -89,6 +97,22 @@ function readButtons({ components = [] }: Call["body"]): DiscordMessage["buttons
   return whole ? rows.flatMap((row) => row.components) : undefined;
 }
 
+interface Pushed {
+  guild_id?: string;
+  channel_id?: string;
+  author?: { id: string };
+  mentions?: { id: string }[];
+}
+
+/** An event as a session gets it: without the intent, messages of a guild that do not mention the bot have no text and no files. */
+function showTo({ intents }: Session, event: string, message: Pushed): object {
+  if (!event.startsWith("MESSAGE_")) return message;
+  const { guild_id, channel_id, author, mentions = [] } = message;
+  const shown = { ...message, channel_type: guild_id === undefined ? 1 : channel_id === THREAD ? 11 : 0 };
+  const isOpen = guild_id === undefined || author?.id === BOT_ID || mentions.some(({ id }) => id === BOT_ID);
+  return isOpen || (intents & CONTENT_INTENT) !== 0 ? shown : { ...shown, content: "", attachments: [] };
+}
+
 /** The HTTP API and the gateway of Discord, as far as a bot that reads and writes messages needs them. */
 export async function startDiscord(): Promise<DiscordServer> {
   const token = "NzAwMDAw.test-token.of-the-bot_0123456789";
@@ -103,10 +127,11 @@ export async function startDiscord(): Promise<DiscordServer> {
   const presses = new Set<string>();
   let refusals = 0;
   let sequence = 0;
+  let posted = -1;
   let gatewayUrl = "";
 
   const post = (channel: string, body: Call["body"]): Answer => {
-    if (channel !== CHANNEL && channel !== DIRECT) return error(404, 10003, "Unknown Channel");
+    if (!CHANNELS.includes(channel)) return error(404, 10003, "Unknown Channel");
     const content = typeof body.content === "string" ? body.content.trim() : "";
     if (content === "") return error(400, 50006, "Cannot send an empty message");
     if ([...content].length > 2000) {
@@ -118,7 +143,7 @@ export async function startDiscord(): Promise<DiscordServer> {
     const known = nonce === undefined ? undefined : nonces.get(nonce);
     const buttons = readButtons(body);
     if (!buttons) return error(400, 50035, "Invalid Form Body");
-    const message = known ?? { id: `1${String(messages.length).padStart(17, "0")}`, channel, content, request: body, buttons };
+    const message = known ?? { id: `1${String(++posted).padStart(17, "0")}`, channel, content, request: body, buttons };
     if (!known) messages.push(message);
     if (nonce !== undefined) nonces.set(nonce, message);
     return {
@@ -134,6 +159,13 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (!buttons) return error(400, 50035, "Invalid Form Body");
     Object.assign(message, { content: String(body["content"]), buttons });
     return { status: 200, json: { id } };
+  };
+
+  const remove = (id: string): Answer => {
+    const at = messages.findIndex((one) => one.id === id);
+    if (at < 0) return error(404, 10008, "Unknown Message");
+    messages.splice(at, 1);
+    return { status: 204 };
   };
 
   const putCommands = (body: unknown): Answer => {
@@ -170,13 +202,27 @@ export async function startDiscord(): Promise<DiscordServer> {
     return fault === "hang" ? "hang" : "cut";
   };
 
+  const showTyping = (channel: string): Answer => {
+    if (!CHANNELS.includes(channel)) return error(404, 10003, "Unknown Channel");
+    const mode = keepSign(self.typing, channel);
+    return mode === "ok" ? { status: 204 } : injected(mode === "hang" ? "hang" : "502", "", {});
+  };
+
+  const describeApplication = (): Answer => ({
+    status: 200,
+    json: { id: "1", flags: self.givesContent ? 1 << 19 : 0, interactions_endpoint_url: self.interactionsUrl },
+  });
+
   const api = (method: string, route: string, body: Call["body"]): Answer => {
+    const [, shownIn] = /^\/channels\/(\d+)\/typing$/.exec(route) ?? [];
+    if (method === "POST" && shownIn !== undefined) return showTyping(shownIn);
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(route) ?? [];
     if (method === "POST" && channel !== undefined) return post(channel, body);
     const [, edited] = /^\/channels\/\d+\/messages\/(\d+)$/.exec(route) ?? [];
     if (method === "PATCH" && edited !== undefined) return edit(edited, body);
+    if (method === "DELETE" && edited !== undefined) return remove(edited);
     if (method === "PUT" && route === "/applications/1/commands") return putCommands(body);
-    if (route === "/applications/@me") return { status: 200, json: { id: "1", interactions_endpoint_url: self.interactionsUrl } };
+    if (route === "/applications/@me") return describeApplication();
     if (method === "POST" && route === "/users/@me/channels") {
       return body.recipient_id === USER ? { status: 200, json: { id: DIRECT, type: 1 } } : error(400, 50033, "Invalid Recipient(s)");
     }
@@ -231,7 +277,9 @@ export async function startDiscord(): Promise<DiscordServer> {
       gateway.push({ op: op === 2 ? "identify" : "resume", path: request.url ?? "", d });
       if (d.token !== token) return socket.close(4004, "Authentication failed.");
       if (op === 2) {
-        session = { id: `session-${gateway.length}`, events: [], socket };
+        const intents = Number(d["intents"]);
+        if ((intents & CONTENT_INTENT) !== 0 && !self.givesContent) return socket.close(4014, "Disallowed intent(s).");
+        session = { id: `session-${gateway.length}`, intents, events: [], socket };
         sessions.set(session.id, session);
         return emit(session, "READY", { v: 10, user: { id: BOT_ID }, session_id: session.id, resume_gateway_url: `${gatewayUrl}/resume` });
       }
@@ -245,7 +293,9 @@ export async function startDiscord(): Promise<DiscordServer> {
 
   const self: DiscordServer = {
     notices: [],
+    typing: createTypingLog(),
     interactionsUrl: null,
+    givesContent: false,
     commands: [],
     command(name, { user, channel, words = [], where }) {
       const id = `71${sequence}`;
@@ -253,17 +303,27 @@ export async function startDiscord(): Promise<DiscordServer> {
       const who = where === "guild" ? { guild_id: "1", member: { user: { id: user } } } : { user: { id: user } };
       const options = words.map((value) => ({ type: 3, name: "word", value }));
       self.push(
-        { id, application_id: "1", token: "token", type: 2, version: 1, channel_id: channel, ...who, data: { name, options } },
+        {
+          id,
+          application_id: "1",
+          token: "token",
+          type: 2,
+          version: 1,
+          channel_id: channel,
+          locale: "de",
+          ...who,
+          data: { name, options },
+        },
         "INTERACTION_CREATE",
       );
     },
-    press(label, user, where) {
+    press(label, user, where, locale) {
       const message = messages.at(-1);
       const id = `70${sequence}`;
       presses.add(id);
       const who = where === "guild" ? { guild_id: "1", member: { user: { id: user } } } : { user: { id: user } };
       const custom_id = message?.buttons.find((button) => button.label === label)?.custom_id;
-      const about = { id, application_id: "1", token: "token", type: 3, version: 1, channel_id: message?.channel, ...who };
+      const about = { id, application_id: "1", token: "token", type: 3, version: 1, channel_id: message?.channel, locale, ...who };
       self.push({ ...about, data: { component_type: 2, custom_id }, message: { id: message?.id } }, "INTERACTION_CREATE");
     },
     url: `${url}/api`,
@@ -277,7 +337,7 @@ export async function startDiscord(): Promise<DiscordServer> {
     gateway,
     fail: (fault, { times = 1, path = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
     push(message, event = "MESSAGE_CREATE") {
-      for (const session of sessions.values()) emit(session, event, message);
+      for (const session of sessions.values()) emit(session, event, showTo(session, event, message));
     },
     disconnect(code) {
       for (const socket of wss.clients) {

@@ -39,6 +39,7 @@ testChannel("discord", async () => {
     to: CHANNEL,
     malformed: ["", "general", "#general", "@ada", "user:ada", "123", `user:${USER}x`],
     sent: () => server.messages.map(({ channel, content }) => ({ to: channel, text: content })),
+    typing: { signs: () => server.typing.signs },
     buttons: () => server.messages.at(-1)?.buttons.map(({ label }) => label) ?? [],
     async press(label, by) {
       await vi.waitFor(() => expect(server.gateway.length).toBeGreaterThan(0));
@@ -74,6 +75,11 @@ describe("discord", () => {
       const one = await post({ content: "once", nonce: "n", enforce_nonce: true });
       expect(await post({ content: "once", nonce: "n", enforce_nonce: true })).toEqual(one);
       expect(server.messages.filter(({ content }) => content === "once")).toHaveLength(1);
+      const at = `/channels/${CHANNEL}/messages/${(one as { id: string }).id}` as const;
+      expect(await rest.patch(at, { body: { content: "changed" } })).toMatchObject({ id: (one as { id: string }).id });
+      await rest.delete(at);
+      expect(server.messages.filter(({ content }) => content === "changed")).toEqual([]);
+      expect(await rest.delete(at).catch((error: unknown) => error)).toMatchObject({ status: 404, code: 10008 });
       server.fail("429");
       const limited = await post({ content: "x" });
       expect(limited).toBeInstanceOf(RateLimitError);
@@ -273,7 +279,7 @@ describe("discord", () => {
     it("says which package to install where the SDK is missing", async () => {
       const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
       const client = createClient({ config: { token: "a", apiUrl: server.url }, fetch }, () => Promise.reject(missing));
-      const result = await createChannel(client).send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal());
+      const result = await createChannel(client, () => Date.now()).send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal());
       expect(result).toEqual({ status: "failed", reason: "install @discordjs/rest (npm install @discordjs/rest)" });
     });
   });

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
 export type MattermostFault = Fault | "cut-after-taking" | "hang-after-taking" | "in-flight";
@@ -44,6 +45,7 @@ export interface MattermostServer {
   posts: MattermostPost[];
   /** Files that people have sent. */
   shelf: Shelf;
+  typing: TypingLog;
   /** Requests in order, those that failed included: method and path. */
   calls: string[];
   fail(fault: MattermostFault, times?: number): void;
@@ -58,6 +60,9 @@ export interface MattermostServer {
   websocket(mode: WebsocketMode): void;
   /** Forgets the ids of pending posts, as after their time. */
   forgetPending(): void;
+  /** Adds a member and the channel of the conversation with it, or a room. */
+  addMember(member: string, name: string, direct: string): void;
+  addRoom(room: string): void;
   close(): Promise<void>;
 }
 
@@ -69,7 +74,7 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
 }
 
 /** A small server that speaks the vendor's REST API and websocket, and can fail. */
-export async function startMattermost(): Promise<MattermostServer> {
+export async function startMattermost(now: () => number = Date.now): Promise<MattermostServer> {
   const all: MattermostPost[] = [];
   const calls: string[] = [];
   const shelf = createShelf();
@@ -83,7 +88,8 @@ export async function startMattermost(): Promise<MattermostServer> {
   let left = 0;
   let mode: WebsocketMode = "open";
   let count = 0;
-  let clock = Date.now();
+  let clock = now();
+  const users = { ...USERS };
 
   const answer = (response: ServerResponse, status: number, body: unknown): void =>
     void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -98,7 +104,7 @@ export async function startMattermost(): Promise<MattermostServer> {
   };
   const make = (given: Partial<MattermostPost>): MattermostPost => {
     // No two posts at one time: then their order is known.
-    clock = Math.max(clock + 1, Date.now());
+    clock = Math.max(clock + 1, now());
     const post = {
       id: id(`post${++count}x`),
       channel_id: TOWN,
@@ -126,7 +132,7 @@ export async function startMattermost(): Promise<MattermostServer> {
   };
 
   const create = (given: Partial<MattermostPost>): MattermostPost | [number, string] => {
-    const { channel_id = "", message = "", root_id = "", pending_post_id = "" } = given;
+    const { channel_id = "", message = "", root_id = "", pending_post_id = "", props } = given;
     if (!channels.has(channel_id)) return [403, "api.context.permissions.app_error"];
     if (message.trim() === "") return [400, "api.context.invalid_body_param.app_error"];
     if ([...message].length > MAX_RUNES) return [400, "model.post.is_valid.message_length.app_error"];
@@ -134,33 +140,53 @@ export async function startMattermost(): Promise<MattermostServer> {
       return [400, "api.post.create_post.root_id.app_error"];
     const seen = pending.get(pending_post_id);
     if (seen && seen.until > Date.now()) return seen.post;
-    const post = make({ channel_id, message, root_id, pending_post_id, user_id: ME, props: { from_bot: "true" } });
+    const post = make({ channel_id, message, root_id, pending_post_id, user_id: ME, props: { ...props, from_bot: "true" } });
     if (pending_post_id !== "") pending.set(pending_post_id, { post, until: Date.now() + DEDUPLICATION_MS });
     return post;
+  };
+
+  const typing = createTypingLog();
+  const showTyping = ({ channel_id = "", parent_id }: Record<string, string>, response: ServerResponse): void => {
+    if (!channels.has(channel_id)) return refuse(response, 403, "api.context.permissions.app_error");
+    const mode = keepSign(typing, channel_id, parent_id);
+    if (mode === "ok") return answer(response, 200, { status: "OK" });
+    if (mode === "unavailable") return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
   };
 
   const lookUp = (path: string, body: unknown): object | undefined => {
     const channel = /^channels\/(\w+)$/.exec(path)?.[1] ?? "";
     if (channels.has(channel)) return { id: channel, type: channels.get(channel) };
-    if (path === "users/ids") return (body as string[]).map((user) => ({ id: user, username: USERS[user] }));
+    if (path === "users/ids") return (body as string[]).map((user) => ({ id: user, username: users[user] }));
     const root = /^posts\/(\w+)\/thread$/.exec(path)?.[1];
     if (root === undefined) return undefined;
     const found = all.filter((post) => post.id === root || post.root_id === root);
     return { order: found.map(({ id }) => id), posts: Object.fromEntries(found.map((post) => [post.id, post])) };
   };
 
+  /** Changes a post of the bot, or deletes it. */
+  const change = (path: string, body: unknown, response: ServerResponse): void => {
+    const post = /^posts\/(\w+?)(?:\/patch)?$/.exec(path)?.[1];
+    const message = (body as { message?: string } | undefined)?.message;
+    const found = all.find((one) => one.id === post && one.user_id === ME);
+    if (!found) return refuse(response, 404, "app.post.get.app_error");
+    if (message === undefined) all.splice(all.indexOf(found), 1);
+    else Object.assign(found, { message, update_at: ++clock });
+    answer(response, 200, message === undefined ? { status: "OK" } : found);
+  };
+
   const route = (method: string, path: string, query: URLSearchParams, body: unknown, response: ServerResponse): void => {
-    if (path === "users/me") return answer(response, 200, { id: ME, username: USERS[ME] });
+    if (path === "users/me") return answer(response, 200, { id: ME, username: users[ME] });
+    if (method === "DELETE" || method === "PUT") return change(path, method === "PUT" ? body : undefined, response);
     const name = /^users\/username\/(.+)$/.exec(path)?.[1];
     if (name !== undefined) {
-      const user = Object.entries(USERS).find(([, username]) => username === name);
+      const user = Object.entries(users).find(([, username]) => username === name);
       return user ? answer(response, 200, { id: user[0], username: name }) : refuse(response, 404, "app.user.missing_account.const");
     }
     const known = lookUp(path, body);
     if (known) return answer(response, 200, known);
     if (method === "POST" && path === "channels/direct") {
-      const users = body as string[];
-      if (!users.includes(ME) || users.some((user) => !(user in USERS)))
+      const pair = body as string[];
+      if (!pair.includes(ME) || pair.some((user) => !(user in users)))
         return refuse(response, 400, "api.context.invalid_body_param.app_error");
       return answer(response, 201, { id: DIRECT, type: "D" });
     }
@@ -179,7 +205,7 @@ export async function startMattermost(): Promise<MattermostServer> {
     }
     const since = /^channels\/(\w+)\/posts$/.exec(path)?.[1];
     if (since !== undefined) {
-      const found = all.filter((post) => post.channel_id === since && post.update_at > Number(query.get("since")));
+      const found = all.filter((post) => post.channel_id === since && post.update_at > Number(query.get("since"))).slice(-1_000);
       return answer(response, 200, {
         order: found.map((post) => post.id).toReversed(),
         posts: Object.fromEntries(found.map((post) => [post.id, post])),
@@ -209,6 +235,7 @@ export async function startMattermost(): Promise<MattermostServer> {
       if (failing === "no-such-recipient") return refuse(response, 403, "api.context.permissions.app_error");
       const file = /^files\/(\w+)$/.exec(path)?.[1];
       if (file !== undefined) return handOver(shelf, file, request, response);
+      if (path === "users/me/typing") return showTyping(body as Record<string, string>, response);
       route(request.method ?? "", path, searchParams, body, response);
     });
   });
@@ -244,6 +271,7 @@ export async function startMattermost(): Promise<MattermostServer> {
       return all.filter((post) => post.user_id === ME);
     },
     shelf,
+    typing,
     calls,
     fail(next, times = Infinity) {
       fault = next;
@@ -260,6 +288,11 @@ export async function startMattermost(): Promise<MattermostServer> {
     },
     websocket: (next) => void (mode = next),
     forgetPending: () => pending.clear(),
+    addMember(member, name, direct) {
+      users[member] = name;
+      channels.set(direct, "D");
+    },
+    addRoom: (room) => void channels.set(room, "O"),
     async close() {
       for (const socket of link.clients) socket.terminate();
       link.close();

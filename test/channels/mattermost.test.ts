@@ -45,6 +45,7 @@ testChannel("mattermost", async () => {
     to: TOWN,
     malformed: ["town-square", "#town", "user:rosa", "@", "@two words", `${TOWN}1`],
     sent: () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message })),
+    typing: { signs: () => server.typing.signs },
     fail: (fault) => server.fail(fault),
     retryAfterMs: RATE_RESET_S * 1000,
     secrets: [TOKEN],
@@ -424,6 +425,9 @@ describe("the test server", () => {
     expect(await client.createPost(post)).toMatchObject({ id: made.id, message: "hi" });
     expect(server.posts).toHaveLength(1);
     expect((await client.getPostsSince(TOWN, made.create_at - 1)).order).toEqual([made.id]);
+    expect(await client.patchPost({ id: made.id, message: "changed" })).toMatchObject({ id: made.id, message: "changed" });
+    expect(await client.deletePost(made.id)).toEqual({ status: "OK" });
+    await expect(client.deletePost(made.id)).rejects.toMatchObject({ status_code: 404 });
     await expect(client.createPost({ channel_id: "nowhere", message: "hi" })).rejects.toMatchObject({
       status_code: 403,
       server_error_id: "api.context.permissions.app_error",

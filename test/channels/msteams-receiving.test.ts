@@ -23,7 +23,7 @@ describe("receiving from Teams", () => {
     expect(await post(channelMessage(server.url))).toBe(200);
     const from = { from: ENTRA, name: "Ada Lovelace" };
     const place = { to: CHANNEL, thread: "1759999999999", direct: false, room: { kind: "channel" } };
-    expect(received).toEqual([{ id: "1760000000001", ...from, ...place, text: "how is the build?" }]);
+    expect(received).toEqual([{ id: "1760000000001", ...from, language: "en-GB", ...place, text: "how is the build?" }]);
   });
 
   it.each<[string, Record<string, unknown>, RegExp?]>([
@@ -44,6 +44,12 @@ describe("receiving from Teams", () => {
     expect(await post(channelMessage(server.url, more))).toBe(200);
     expect(received).toEqual([]);
     expect(host.skipped).toEqual(reason ? [{ id: "1760000000001", skipped: expect.stringMatching(reason) as unknown }] : []);
+  });
+
+  it("hands over the language of the sender's app", async () => {
+    const { server, post, received } = await openTeams();
+    await post(directMessage(server.url, { locale: "de-DE" }));
+    expect(received).toMatchObject([{ language: "de-DE" }]);
   });
 
   it("hands an edit over as a message that replaces another", async () => {

@@ -31,6 +31,7 @@ testChannel("msteams", async () => {
     to: PERSONAL,
     malformed: ["", "Ada", "ada@example.com", "user:Ada", "user:", "19:abc", "29:1-Ada", "a:", "a:x y", `user:${USER}/../x`],
     sent: () => server.arrived,
+    typing: { signs: () => server.typing.signs },
     buttons: () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [],
     async press(label, by) {
       const value = server.arrived.at(-1)?.buttons.find(({ title }) => title === label)?.data;
@@ -260,6 +261,12 @@ describe("the official client of Teams", () => {
     await send({ text: "Hello" });
     await send({ text: "Hello again", replyTo: "1760000000001" });
     expect(server.arrived.slice(2)).toEqual(server.arrived.slice(0, 2));
+    await activities.update(sent.id, { type: "message", text: "changed", textFormat: "markdown" });
+    expect(server.arrived[0]?.text).toBe("changed");
+    await activities.delete(sent.id);
+    expect(server.arrived.map(({ text }) => text)).not.toContain("changed");
+    await activities.create({ type: "typing" });
+    expect(server.typing.signs).toMatchObject([{ to: PERSONAL, thread: undefined }]);
     server.fail("no-such-recipient");
     await expect(activities.create({ type: "message", text: "x" })).rejects.toMatchObject({
       response: { status: 404, data: { error: { code: "ConversationNotFound" } } },

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createEvents } from "../../plugins/slack/receive.ts";
 import { parseCommand } from "../../src/runs/commands.ts";
 import type { Channel } from "../../src/plugin/api.ts";
+import { createWorld } from "../e2e/world.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { CHANNEL, DIRECT, startDiscord, USER } from "./discord-server.ts";
 import { listening, testHost } from "./gateway.ts";
@@ -15,7 +16,7 @@ async function open(name: string, section: object): Promise<Channel> {
   return found.channel;
 }
 
-const NAMES = ["new", "stop", "status", "agent", "approve", "deny", "help"];
+const NAMES = ["new", "stop", "status", "agent", "link", "unlink", "approve", "deny", "help"];
 
 describe("telegram", () => {
   it("shows the commands in each language, and hands over the language of a sender", async () => {
@@ -49,6 +50,29 @@ describe("telegram", () => {
     await vi.waitFor(() => expect(host.received).toHaveLength(1), 5000);
     expect(host.states.every(({ ok }) => ok)).toBe(true);
   });
+
+  it("shows the commands before the first update of a webhook, also if Telegram is away when the gateway starts", async () => {
+    const server = await startTelegram();
+    onTestFinished(() => server.close());
+    server.fail("502", { method: "setMyCommands" });
+    const section = { token: server.token, apiUrl: server.url, mode: "webhook", webhookSecret: "s3cret", allowFrom: ["42"] };
+    const world = await createWorld({ config: { channels: { telegram: section } } });
+    onTestFinished(() => world.stop());
+    const set = () => server.calls.filter(({ method }) => method === "setMyCommands").map(({ body }) => body["language_code"] ?? "");
+    await vi.waitFor(() => expect(set()).toEqual(["", "", "de", "fr", "es", "ru", "zh", "ar", "pt", "ja"]), 8000);
+    expect(server.calls.map(({ method }) => method)).not.toContain("getUpdates");
+    const { services } = (await world.admin("/admin/v1/status")).body.status;
+    expect(services).toMatchObject([{ id: "telegram", ok: true, message: "waits for requests" }]);
+    const update = {
+      update_id: 1,
+      message: { message_id: 1, date: 1, chat: { id: 42, type: "private" }, from: { id: 42 }, text: "/help" },
+    };
+    const headers = { "x-telegram-bot-api-secret-token": "s3cret" };
+    const request = new Request("http://127.0.0.1/channels/telegram", { method: "POST", headers, body: JSON.stringify(update) });
+    expect((await world.gateway.fetch(request)).status).toBe(200);
+    await vi.waitFor(() => expect(server.messages).toHaveLength(1), 8000);
+    expect(set()).toHaveLength(10);
+  });
 });
 
 describe("discord", () => {
@@ -64,7 +88,7 @@ describe("discord", () => {
     server.command("approve", { user: USER, channel: CHANNEL, words: ["7f3"], where: "guild" });
     await vi.waitFor(() => expect(host.received).toHaveLength(2), 5000);
     expect(host.received).toMatchObject([
-      { from: USER, to: DIRECT, direct: true, text: "/new" },
+      { from: USER, to: DIRECT, direct: true, text: "/new", language: "de" },
       { from: USER, to: CHANNEL, direct: false, text: "/approve 7f3" },
     ]);
     await vi.waitFor(() => expect(server.notices).toEqual(["`/new`", "`/approve 7f3`"]), 5000);

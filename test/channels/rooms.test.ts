@@ -287,6 +287,13 @@ describe("bindings", () => {
     ];
     await start({ owner: { pipe: "ann" }, bindings: without });
     expect(warnings().map(({ path }) => path)).toEqual(["bindings[0]", "bindings[1].person"]);
+    await world.stop();
+    // Whoever is approved, or finds the channel, may write.
+    for (const dmPolicy of ["pairing", "open"]) {
+      await start({ owner: { pipe: "ann" }, bindings: without.slice(1) }, { allowFrom: ALL, dmPolicy });
+      expect(warnings().filter(({ path }) => path.startsWith("bindings"))).toEqual([]);
+      if (dmPolicy === "pairing") await world.stop();
+    }
   });
 });
 

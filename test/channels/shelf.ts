@@ -17,6 +17,8 @@ export interface Shelf {
   asked: { path: string; authorization: string | undefined }[];
   /** So many of the next requests fail with a 503. */
   failing: number;
+  /** Whether requests are not answered at all; of Telegram's server only. */
+  isStuck?: boolean;
   /** Where all requests are sent on to. */
   redirect?: string;
   /** Deletes all. */

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways in which the daemon, or what it talks to, fails. */
 export type SignalFault =
@@ -46,6 +47,7 @@ export interface SignalServer {
   sent: SignalRequest["params"][];
   /** Files that people have sent. */
   shelf: Shelf;
+  typing: TypingLog;
   /** Everything that was asked, `METHOD path`. */
   asked: string[];
   /** `Last-Event-ID` of each connection to the stream. */
@@ -74,6 +76,7 @@ export async function signalServer(): Promise<SignalServer> {
   const sent: SignalRequest["params"][] = [];
   const asked: string[] = [];
   const shelf = createShelf();
+  const typing = createTypingLog();
   const lastEventIds: (string | undefined)[] = [];
   const open = new Set<ServerResponse>();
   let events: { sequence: number; text: string }[] = [];
@@ -117,7 +120,7 @@ export async function signalServer(): Promise<SignalServer> {
       if (file?.status === 503) return void response.writeHead(503).end();
       return file?.bytes ? answer({ result: { data: file.bytes.toString("base64") } }) : error(-1);
     }
-    if (method !== "send") return error(-32601);
+    if (method !== "send" && method !== "sendTyping") return error(-32601);
     const recipientAddress = { uuid: null, number: params.recipient?.[0] ?? null };
     const failed = (type: string, more: object = {}): void =>
       error(type === "IDENTITY_FAILURE" ? -4 : -1, [{ recipientAddress, type, ...more }]);
@@ -127,6 +130,12 @@ export async function signalServer(): Promise<SignalServer> {
     if (now === "untrusted-key") return failed("IDENTITY_FAILURE");
     if (now === "network") return failed("NETWORK_FAILURE");
     if (now === "internal") return error(-32603);
+    if (method === "sendTyping") {
+      if ((params.recipient === undefined) === (params.groupId === undefined)) return error(-1);
+      const mode = keepSign(typing, params.recipient?.[0] ?? params.groupId ?? "");
+      if (mode === "unavailable") return void response.writeHead(503).end();
+      return mode === "ok" ? answer({ result: { timestamp: 1_700_000_000_000, results: [] } }) : undefined;
+    }
     if (!params.message || (params.recipient === undefined) === (params.groupId === undefined)) return error(-1);
     // What no app would show is not taken here.
     if (Buffer.byteLength(params.message) > LONGEST) return error(-1);
@@ -165,6 +174,7 @@ export async function signalServer(): Promise<SignalServer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     sent,
     shelf,
+    typing,
     asked,
     lastEventIds,
     fail: (next, times = Infinity) => {

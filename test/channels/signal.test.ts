@@ -30,6 +30,7 @@ testChannel("signal", async () => {
     malformed: ["", "5551234567", "+0123", "+1555123456789012", "group:abc", "uuid:123", "u:name", "someone", "group:" + "a".repeat(44)],
     sent: () => server.sent.map((params) => ({ to: params.recipient?.[0] ?? params.groupId ?? "", text: params.message ?? "" })),
     fail: (fault: Fault) => server.fail(fault),
+    typing: { signs: () => server.typing.signs },
     retryAfterMs: 7000,
     secrets: [OWNER, ACCOUNT],
     close: () => server.close(),

@@ -129,6 +129,7 @@ describe("what is for the agent", () => {
     ["bots", { ...dm, bot_id: "B1" }, "the message was written by a bot"],
     ["itself", { ...dm, user: BOT_USER }, undefined],
     ["itself, edited", { ...dm, user: undefined, subtype: "message_changed", message: { user: BOT_USER, bot_id: "B0" } }, undefined],
+    ["itself, deleted", { ...dm, user: undefined, subtype: "message_deleted", previous_message: { user: BOT_USER } }, undefined],
     ["edits", { ...dm, subtype: "message_changed" }, "an edit of an earlier message"],
     ["joins", { ...dm, subtype: "channel_join" }, "a notice of slack (channel_join), not a message of a person"],
     ["channels without a mention", { ...dm, channel: "C0TOWN", channel_type: "channel" }, NOT_ADDRESSED],

@@ -1,12 +1,14 @@
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { UsersInfoResponse } from "@slack/web-api";
 import { WebSocketServer, type WebSocket } from "ws";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
-/** Ways to fail beyond those that all channels know: a cut after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
-export type SlackFault = Fault | "cut-after-taking" | "rate-limited-bare" | "slow" | { error: string };
+/** Ways to fail beyond those that all channels know: a cut or no answer after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
+export type SlackFault = Fault | "cut-after-taking" | "hang-after-taking" | "rate-limited-bare" | "slow" | { error: string };
 
 export const BOT_TOKEN = "xoxb-test-4711";
 export const APP_TOKEN = "xapp-test-4712";
@@ -35,7 +37,7 @@ export interface SlackServer {
   /** Files that people have sent. */
   shelf: Shelf;
   /** Messages that people wrote in threads, for `conversations.replies`. */
-  written: { ts: string; thread_ts: string; user: string; text: string }[];
+  written: { ts: string; thread_ts: string; user: string; text: string; channel?: string }[];
   /** Calls by method, in order, those that failed included. */
   calls: string[];
   fail(fault: SlackFault, times?: number): void;
@@ -43,10 +45,13 @@ export interface SlackServer {
   withoutMarkdown(): void;
   /** The app may not read what was written. */
   withoutHistory(): void;
+  /** The languages of people, for `users.info`; undefined: the app may not read people. */
+  locales: Record<string, string> | undefined;
   /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
   emit(event: object): void;
   /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
   press(label: string, user: string): Request | undefined;
+  typing: TypingLog;
   /** What pressers were shown. */
   notices: { user: string; text: string }[];
   /** Sends what was not acknowledged once more, as the vendor does after a while. */
@@ -154,8 +159,13 @@ export async function startSlack(): Promise<SlackServer> {
     return made;
   };
 
-  /** Posts since `oldest`: the vendor gives their metadata only where it is asked for. */
-  const history = (fields: Record<string, string>, response: ServerResponse, wanted: (post: SlackPost) => boolean): void => {
+  /** Posts since `oldest`, by pages: the vendor gives their metadata only where it is asked for. */
+  const history = (
+    fields: Record<string, string>,
+    response: ServerResponse,
+    wanted: (post: SlackPost) => boolean,
+    people?: readonly { ts: string }[],
+  ): void => {
     if (!scopes) return refuse(response, "missing_scope");
     const found = posts.filter((made) => made.channel === fields["channel"] && made.at >= Number(fields["oldest"] ?? 0) && wanted(made));
     const messages = found.map(({ ts, text, fields: given }) => ({
@@ -165,7 +175,16 @@ export async function startSlack(): Promise<SlackServer> {
       ...(fields["include_all_metadata"] === "true" &&
         given["metadata"] !== undefined && { metadata: JSON.parse(given["metadata"]) as unknown }),
     }));
-    answer(response, { ok: true, messages });
+    // A thread begins with its oldest message, a conversation with its newest.
+    const all = people ? [...people.map((one) => ({ type: "message", ...one })), ...messages] : messages.toReversed();
+    const [from, limit] = [Number(fields["cursor"] ?? 0), Number(fields["limit"] ?? 100)];
+    const next_cursor = from + limit < all.length ? String(from + limit) : "";
+    answer(response, {
+      ok: true,
+      messages: all.slice(from, from + limit),
+      has_more: next_cursor !== "",
+      response_metadata: { next_cursor },
+    });
   };
 
   const methods: Record<string, (fields: Record<string, string>, response: ServerResponse) => void> = {
@@ -178,7 +197,14 @@ export async function startSlack(): Promise<SlackServer> {
       const { ts, channel, text } = made;
       answer(response, { ok: true, ts, channel: channel === "#general" ? "C0GENERAL" : channel, message: { text, ts } });
     },
-    "chat.update": ({ channel, ts, text, blocks }, response) => {
+    "chat.delete": ({ channel, ts }, response) => {
+      const at = posts.findIndex((one) => one.channel === channel && one.ts === ts);
+      if (at < 0) return refuse(response, "message_not_found");
+      posts.splice(at, 1);
+      answer(response, { ok: true, channel, ts });
+    },
+    "chat.update": ({ channel, ts, text: given, markdown_text, blocks }, response) => {
+      const text = given ?? markdown_text;
       const made = posts.find((one) => one.channel === channel && one.ts === ts);
       const buttons = readBlocks(blocks);
       if (!made) return refuse(response, "message_not_found");
@@ -186,22 +212,38 @@ export async function startSlack(): Promise<SlackServer> {
       Object.assign(made, { text, buttons });
       answer(response, { ok: true, channel, ts, text });
     },
+    "users.info": ({ user = "", include_locale }, response) => {
+      if (!self.locales) return refuse(response, "missing_scope");
+      const locale = self.locales[user];
+      if (locale === undefined) return refuse(response, "user_not_found");
+      const info: UsersInfoResponse = { ok: true, user: { id: user, ...(include_locale === "true" && { locale }) } };
+      answer(response, info);
+    },
     "chat.postEphemeral": ({ user = "", text = "" }, response) => {
       self.notices.push({ user, text });
       answer(response, { ok: true, message_ts: "1" });
     },
+    "assistant.threads.setStatus": ({ channel_id = "", thread_ts = "", status }, response) => {
+      if (!/^[CDG]0\w+$/.test(channel_id)) return refuse(response, "channel_not_found");
+      if (!/^\d+\.\d+$/.test(thread_ts) || status === undefined) return refuse(response, "invalid_arguments");
+      if (status === "") self.typing.hidden++;
+      const mode = status === "" ? self.typing.mode : keepSign(self.typing, channel_id, thread_ts);
+      if (mode === "ok") answer(response, { ok: true });
+      else if (mode === "unavailable") response.writeHead(503).end("<html>body-mark-7f3a</html>");
+    },
     "conversations.history": (fields, response) => history(fields, response, (made) => made.thread_ts === undefined),
     "conversations.replies": (fields, response) => {
-      const people = written.filter(({ thread_ts, ts }) => thread_ts === fields["ts"] && ts < (fields["latest"] ?? "9"));
-      // As the vendor's pages: the oldest first.
-      if (people.length > 0) return answer(response, { ok: true, messages: people.map((one) => ({ type: "message", ...one })) });
-      history(fields, response, (made) => made.thread_ts === fields["ts"]);
+      const { channel: asked, ts: thread, latest = "9" } = fields;
+      const people = written.filter(({ thread_ts, ts, channel = asked }) => thread_ts === thread && ts < latest && channel === asked);
+      // As the vendor's pages: the oldest first, with what the app has posted.
+      history(fields, response, (made) => made.thread_ts === thread, people);
     },
     "apps.connections.open": (_, response) => answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
   };
 
   const misbehave = (failing: SlackFault, fields: Record<string, string>, request: IncomingMessage, response: ServerResponse): void => {
-    if (failing === "cut-after-taking") post(fields);
+    if (failing === "cut-after-taking" || failing === "hang-after-taking") post(fields);
+    if (failing === "hang-after-taking") return;
     if (failing === "cut-connection" || failing === "cut-after-taking") return void request.socket.destroy();
     if (failing === "rate-limited") return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
     if (failing === "rate-limited-bare") return void response.writeHead(429).end();
@@ -220,7 +262,7 @@ export async function startSlack(): Promise<SlackServer> {
         return void response.setHeader("content-type", "text/html; charset=utf-8").end("<html>sign in</html>");
       return void response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
     }
-    void parametersOf(request).then(async (fields) => {
+    const serve = async (fields: Record<string, string>): Promise<void> => {
       const method = /^\/api\/([\w.]+)$/.exec(request.url ?? "")?.[1] ?? "";
       calls.push(method);
       const failing = left > 0 ? fault : undefined;
@@ -233,7 +275,9 @@ export async function startSlack(): Promise<SlackServer> {
       const run = methods[method];
       if (run) run(fields, response);
       else refuse(response, "unknown_method");
-    });
+    };
+    // A caller that is killed leaves half a request, which the vendor drops.
+    void parametersOf(request).then(serve, () => response.destroy());
   });
   const port = (): number => (server.address() as AddressInfo).port;
 
@@ -257,7 +301,9 @@ export async function startSlack(): Promise<SlackServer> {
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 
   const self: SlackServer = {
+    locales: undefined,
     notices: [],
+    typing: createTypingLog(),
     press(label, user) {
       const made = posts.at(-1);
       const value = made?.buttons.find((button) => button.label === label)?.value;

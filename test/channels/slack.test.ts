@@ -41,6 +41,7 @@ testChannel("slack", async () => {
     to: "C0123ABC",
     malformed: ["general", "c0123abc", "@rosa", "user:rosa", "#", "#two words", "https://example.com"],
     sent: () => server.posts.map(({ channel, text }) => ({ to: channel, text })),
+    typing: { place: { thread: "1760000000.000001" }, signs: () => server.typing.signs },
     buttons: () => server.posts.at(-1)?.buttons.map(({ label }) => label) ?? [],
     async press(label, by) {
       await vi.waitFor(() => expect(server.sockets()).toBe(1));
@@ -415,6 +416,11 @@ describe("the test server", () => {
     const chat = client.apiCall.bind(client, "chat.postMessage");
     expect(await chat({ channel: channel?.id, text: "hi", thread_ts: "1.1" })).toMatchObject({ ok: true, channel: "D0U0ROSA" });
     expect(server.posts).toMatchObject([{ channel: "D0U0ROSA", text: "hi", thread_ts: "1.1", kind: "text" }]);
+    const { channel: at = "", ts = "" } = server.posts[0] ?? {};
+    expect(await client.chat.update({ channel: at, ts, markdown_text: "**changed**" })).toMatchObject({ ok: true, ts });
+    expect(server.posts[0]?.text).toBe("**changed**");
+    expect(await client.chat.delete({ channel: at, ts })).toMatchObject({ ok: true });
+    await expect(client.chat.delete({ channel: at, ts })).rejects.toMatchObject({ data: { error: "message_not_found" } });
     await expect(chat({ channel: "nowhere", text: "hi" })).rejects.toMatchObject({ data: { error: "channel_not_found" } });
     await expect(chat({ channel: "C0123ABC", markdown_text: "x".repeat(12_001) })).rejects.toMatchObject({
       data: { error: "msg_too_long" },

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 export const APP_ID = "11111111-2222-3333-4444-555555555555";
 export const APP_SECRET = "client~secret-0815";
@@ -43,6 +44,7 @@ export interface TeamsServer {
   arrived: Arrived[];
   /** Files that people have sent. */
   shelf: Shelf;
+  typing: TypingLog;
   /** The bodies of conversations that were opened. */
   opened: Record<string, unknown>[];
   /** How often each thing was asked for. */
@@ -100,6 +102,8 @@ export async function teamsServer(): Promise<TeamsServer> {
   const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: "RS256", use: "sig", endorsements: ["msteams"] };
   const conversations = new Map<string, string>([[ENTRA, "a:opened-1"]]);
   const tokens = new Set<string>();
+  const ids = new WeakMap<Arrived, string>();
+  let posted = 0;
   let given = 0;
   let failing: { fault: Parameters<TeamsServer["fail"]>[0]; times: number } | undefined;
 
@@ -130,7 +134,7 @@ export async function teamsServer(): Promise<TeamsServer> {
       return answer(response, 401, { message: "Authorization has been denied for this request." });
     const picture = /^\/v3\/attachments\/(\w+)\/views\/original$/.exec(path)?.[1];
     if (picture !== undefined) return hand(response, picture, path, request.headers.authorization);
-    const body = JSON.parse(raw) as Record<string, unknown>;
+    const body = (raw === "" ? {} : JSON.parse(raw)) as Record<string, unknown>;
     if (path === "/v3/conversations") {
       const { isGroup, bot, members, tenantId } = body as {
         isGroup: unknown;
@@ -149,21 +153,35 @@ export async function teamsServer(): Promise<TeamsServer> {
     const to = decodeURIComponent(found[1] ?? "");
     if (![PERSONAL, CHANNEL, "a:opened-1"].includes(to.split(";")[0] ?? ""))
       return refuse(response, { status: 404, code: "ConversationNotFound" }, raw);
+    if (request.method === "DELETE") {
+      const at = self.arrived.findIndex((one) => ids.get(one) === found[2]);
+      if (at < 0) return refuse(response, { status: 404, code: "ActivityNotFoundInConversation" }, raw);
+      self.arrived.splice(at, 1);
+      return void response.writeHead(200).end();
+    }
     if (Buffer.byteLength(raw) > MAX_ACTIVITY) return refuse(response, { status: 413, code: "MessageSizeTooBig" }, raw);
+    if (request.method === "POST" && body["type"] === "typing") {
+      const [conversation = "", thread] = to.split(";messageid=");
+      const mode = keepSign(self.typing, conversation, thread);
+      if (mode === "unavailable") refuse(response, { status: 503, code: "ServiceUnavailable" }, raw);
+      return mode === "ok" ? answer(response, 201, { id: "1700000000000" }) : undefined;
+    }
     if (body["type"] !== "message" || typeof body["text"] !== "string" || body["text"].trim() === "")
       return refuse(response, { status: 400, code: "BadSyntax" }, raw);
     const buttons = readCard(body);
     if (!buttons) return refuse(response, { status: 400, code: "BadSyntax" }, raw);
     const activity = { to, text: body["text"], buttons, textFormat: body["textFormat"], replyToId: body["replyToId"] };
     if (request.method === "PUT") {
-      const known = self.arrived[Number((found[2] ?? "").slice(-2)) - 1];
+      const known = self.arrived.find((one) => ids.get(one) === found[2]);
       if (!known) return refuse(response, { status: 404, code: "NotFound" }, raw);
       Object.assign(known, activity);
       return answer(response, 200, { id: found[2] });
     }
+    const id = `17600000000${String(++posted).padStart(2, "0")}`;
+    ids.set(activity, id);
     self.arrived.push(activity);
     if (fault === "cut-before-answer") return void request.socket.destroy();
-    answer(response, 201, { id: `17600000000${String(self.arrived.length).padStart(2, "0")}` });
+    answer(response, 201, { id });
   };
 
   const server = createServer((request, response) => {
@@ -194,6 +212,7 @@ export async function teamsServer(): Promise<TeamsServer> {
     url,
     arrived: [],
     shelf: createShelf(),
+    typing: createTypingLog(),
     opened: [],
     asked: { token: 0, metadata: 0, keys: 0 },
     lasts: 3600,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Update } from "grammy/types";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import { serve, type Answer, type Call } from "./wire.ts";
 
 /** How the next calls of a method end. */
@@ -29,7 +30,7 @@ export interface TelegramServer {
   /** Puts an update into the bot's queue. */
   push(update: Omit<Update, "update_id">): number;
   /** Somebody presses a button of a message, as it was sent; by default of the last one, as it is. */
-  press(label: string, from: number, message?: TelegramMessage): void;
+  press(label: string, from: number, message?: TelegramMessage, language?: string): void;
   /** Called when a method has done its work. The answer is held back until what it returns is done. */
   watch: (method: string) => Promise<void> | undefined;
   /** What pressers were shown. */
@@ -38,8 +39,11 @@ export interface TelegramServer {
   allowed?: string[];
   /** What the bot has not confirmed yet. */
   pending(): number;
+  /** Files that the bot has sent. */
+  files: { method: string; chat: string; name: string; type: string; bytes: Buffer; fields: Record<string, unknown> }[];
   /** Files that people have sent. */
   shelf: Shelf;
+  typing: TypingLog;
   /** Chats that the bot can write to. */
   chats: Set<string>;
   /** Groups that have become supergroups. */
@@ -103,11 +107,12 @@ export async function startTelegram(): Promise<TelegramServer> {
   const shelf = createShelf();
   const calls: TelegramServer["calls"] = [];
   const updates: Update[] = [];
-  const chats = new Set(["42", "-1001234567890", "@somewhere"]);
+  const chats = new Set(["42", "-1001234567890", "-1009876543210", "@somewhere"]);
   const moved = new Map<string, number>();
   const faults: { fault: TelegramFault; method: string }[] = [];
   const presses = new Set<string>();
   let nextUpdate = 9000;
+  let sent = 0;
   let webhook = "";
   let poll: AbortController | undefined;
 
@@ -122,11 +127,18 @@ export async function startTelegram(): Promise<TelegramServer> {
     const text = parsed.text.trim();
     if (text === "") return error(400, "Bad Request: message text is empty");
     if (text.length > 4096) return error(400, "Bad Request: message is too long");
-    const message_id = messages.length + 1;
+    const message_id = ++sent;
     const buttons = readKeyboard(body);
     if (typeof buttons === "string") return error(400, buttons);
     messages.push({ chat, message_id, raw, text, request: body, buttons, asked: buttons });
     return ok({ message_id, date: 1_700_000_000, chat: { id: Number(chat) || 1, type: "private", first_name: "A" }, from: BOT, text });
+  };
+
+  const deleteMessage = (body: Call["body"]): Answer => {
+    const at = messages.findIndex((one) => one.message_id === body["message_id"] && one.chat === String(body["chat_id"]));
+    if (at < 0) return error(400, "Bad Request: message to delete not found");
+    messages.splice(at, 1);
+    return ok(true);
   };
 
   const readText = ({ text }: Call["body"]): string => (typeof text === "string" ? text : "");
@@ -148,6 +160,13 @@ export async function startTelegram(): Promise<TelegramServer> {
     if (readText(body).length > 200) return error(400, "Bad Request: MESSAGE_TOO_LONG");
     self.notices.push(readText(body));
     return ok(true);
+  };
+
+  const sendChatAction = ({ chat_id, action, message_thread_id }: Call["body"]): Answer => {
+    if (!chats.has(String(chat_id))) return error(400, "Bad Request: chat not found");
+    if (action !== "typing") return error(400, "Bad Request: wrong parameter action in request");
+    const mode = keepSign(self.typing, String(chat_id), message_thread_id === undefined ? undefined : JSON.stringify(message_thread_id));
+    return mode === "ok" ? ok(true) : injected(mode === "hang" ? "hang" : "502", "sendChatAction", {});
   };
 
   const setMyCommands = ({ commands, language_code: language = "" }: Call["body"]): Answer => {
@@ -189,16 +208,37 @@ export async function startTelegram(): Promise<TelegramServer> {
 
   const { url, close } = await serve(async (call, gone) => {
     const file = /^\/file\/bot([^/]+)\/documents\/(\w+)$/.exec(call.path);
+    if (file?.[1] === token && shelf.isStuck) return "hang";
     if (file?.[1] === token) return bytesAnswer(shelf, file[2] ?? "", call.path, call.headers.authorization);
     const answer = await answerCall(call, gone);
     await self.watch(call.path.split("/")[2] ?? "");
     return answer;
   });
-  async function answerCall({ method: verb, path, query, body }: Call, gone: AbortSignal): Promise<Answer> {
+  const sendFormFile = async (method: string, form: FormData | undefined): Promise<Answer> => {
+    const file = form?.get(method === "sendPhoto" ? "photo" : "document");
+    if (!(file instanceof File)) return error(400, "Bad Request: there is no document in the request");
+    if (method === "sendPhoto" && (!/^image\/(?:png|jpeg)$/.test(file.type) || file.size > 10_000_000))
+      return error(400, "Bad Request: IMAGE_PROCESS_FAILED");
+    const chat = JSON.stringify(form?.get("chat_id")).replaceAll('"', "");
+    if (!chats.has(chat)) return error(400, "Bad Request: chat not found");
+    const bytes = Buffer.from(await file.arrayBuffer());
+    const fields = Object.fromEntries([...(form ?? [])].filter(([, value]) => typeof value === "string"));
+    self.files.push({ method, chat, name: file.name, type: file.type, bytes, fields });
+    return ok({ message_id: 5000 + self.files.length, date: 1_700_000_000, chat: { id: Number(chat), type: "private", first_name: "A" } });
+  };
+  const others: Record<string, (body: Call["body"]) => Answer> = {
+    editMessageText,
+    deleteMessage,
+    sendChatAction,
+    answerCallbackQuery: answerPress,
+    setMyCommands,
+  };
+  const refuseBot = (bot = ""): Answer => (bot.includes(":") ? error(401, "Unauthorized") : error(404, "Not Found"));
+  async function answerCall({ method: verb, path, query, body, form }: Call, gone: AbortSignal): Promise<Answer> {
     const [, bot, method = ""] = path.split("/");
     const given = verb === "GET" ? Object.fromEntries(query) : body;
     calls.push({ method, body: given });
-    if (bot !== `bot${token}`) return error(bot?.includes(":") ? 401 : 404, bot?.includes(":") ? "Unauthorized" : "Not Found");
+    if (bot !== `bot${token}`) return refuseBot(bot);
     const index = faults.findIndex((entry) => entry.method === "" || entry.method === method);
     const [fault] = index < 0 ? [] : faults.splice(index, 1);
     if (fault) return injected(fault.fault, method, given);
@@ -209,24 +249,19 @@ export async function startTelegram(): Promise<TelegramServer> {
         return ok({ file_id: given["file_id"], file_unique_id: "u", file_path: `documents/${String(given["file_id"])}` });
       case "sendMessage":
         return sendMessage(given);
-      case "editMessageText":
-        return editMessageText(given);
-      case "answerCallbackQuery":
-        return answerPress(given);
-      case "setMyCommands":
-        return setMyCommands(given);
+      case "sendDocument":
+      case "sendPhoto":
+        return sendFormFile(method, form);
       case "getWebhookInfo":
         return ok({ url: webhook, has_custom_certificate: false, pending_update_count: 0, allowed_updates: self.allowed });
       case "getUpdates":
         return getUpdates(given, gone);
       case "setWebhook":
-        webhook = String(given.url);
-        return ok(true);
       case "deleteWebhook":
-        webhook = "";
+        webhook = method === "setWebhook" ? String(given.url) : "";
         return ok(true);
       default:
-        return error(404, "Not Found: method not found");
+        return others[method]?.(given) ?? error(404, "Not Found: method not found");
     }
   }
 
@@ -234,14 +269,16 @@ export async function startTelegram(): Promise<TelegramServer> {
     url,
     token,
     notices: [],
+    typing: createTypingLog(),
+    files: [],
     watch: () => undefined,
-    press(label, from, sent) {
+    press(label, from, sent, language) {
       const message = sent ?? messages.at(-1);
       const buttons = sent ? sent.asked : message?.buttons;
       const data = buttons?.find(({ text }) => text === label)?.callback_data ?? "";
       const id = `press-${nextUpdate}`;
       presses.add(id);
-      const user = { id: from, is_bot: false, first_name: "A" };
+      const user = { id: from, is_bot: false, first_name: "A", ...(language !== undefined && { language_code: language }) };
       const chat = { id: Number(message?.chat), type: "private" as const, first_name: "A" };
       const pressed = { message_id: message?.message_id ?? 0, date: 1_760_000_000, chat, text: message?.text ?? "" };
       self.push({ callback_query: { id, from: user, message: pressed, chat_instance: "1", data } });

@@ -42,6 +42,8 @@ testChannel("telegram", async () => {
     to: "42",
     malformed: ["", "bob", "@x", "+15551234567", "42:", "42:x", "-", "@name with spaces"],
     sent: () => server.messages.map(({ chat, raw }) => ({ to: chat, text: raw })),
+    files: () => server.files,
+    typing: { signs: () => server.typing.signs },
     buttons: () => server.messages.at(-1)?.buttons.map(({ text }) => text) ?? [],
     press: (label, by) => {
       server.press(label, by === "approver" ? 42 : 43);
@@ -80,6 +82,12 @@ describe("telegram", () => {
       expect((limited as GrammyError).parameters).toEqual({ retry_after: RETRY_AFTER });
       server.fail("cut");
       expect(await api.sendMessage(42, "x").catch((error: unknown) => error)).toBeInstanceOf(HttpError);
+      expect(await api.editMessageText(42, 1, "changed")).toBe(true);
+      expect(await api.deleteMessage(42, 1)).toBe(true);
+      expect(server.messages.map(({ message_id }) => message_id)).not.toContain(1);
+      expect(await api.deleteMessage(42, 1).catch((error: unknown) => (error as GrammyError).description)).toMatch(
+        /message to delete not found/,
+      );
       expect(await new Api("1:wrong", { apiRoot: server.url }).getMe().catch((error: unknown) => (error as GrammyError).error_code)).toBe(
         401,
       );
@@ -407,7 +415,6 @@ describe("telegram", () => {
     const update = { update_id: 1, message: message("hello") };
     const ask = async (request: Request, host = testHost()): Promise<{ status: number | undefined; host: TestHost }> => {
       const { channel } = await open(server, { mode: "webhook", webhookSecret: SECRET });
-      expect(channel.listen).toBeUndefined();
       return { status: (await channel.request?.(request, host))?.status, host };
     };
 

@@ -7,6 +7,7 @@ import {
   CHANNEL as DISCORD_CHANNEL,
   DIRECT as DISCORD_DIRECT,
   startDiscord,
+  THREAD as DISCORD_THREAD,
   USER as DISCORD_USER,
 } from "./discord-server.ts";
 import { DIRECT, OTHER_BOT, ROSA, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
@@ -15,6 +16,7 @@ import { BOT_TOKEN, BOT_USER as SLACK_BOT, eventCallback, signedRequest, SIGNING
 import { BOT as TELEGRAM_BOT, startTelegram } from "./telegram-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
 import { activityRequest, CHANNEL, channelMessage, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
+import type { TypingLog } from "./typing-log.ts";
 import { ACCESS_TOKEN, notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
 import { section as whatsappSection } from "./whatsapp-world.ts";
 
@@ -61,6 +63,8 @@ export interface Sends {
   /** In the thread of `writes.thread`, without a mention: of the same person, and before of somebody else. Null if none is followed. */
   inThread: Say | null;
   before: ((text: string) => void) | null;
+  /** Takes the next post, and does not answer it; where threads are followed. */
+  loseAnswer?: () => void;
   /** How the request for a file shows who asks; undefined if it shows nothing. */
   authorization: string | undefined;
 }
@@ -81,6 +85,10 @@ export interface FarSide {
   writes: Writes;
   /** Where the answer to that arrives. */
   answersTo: string;
+  /** The signs that the agent is typing; undefined if the channel shows none. */
+  typing?: TypingLog;
+  /** What arrived, as the vendor got it. */
+  bodies?: Record<string, unknown>[];
   close(): Promise<void> | void;
 }
 
@@ -163,6 +171,8 @@ export const VENDORS: Vendor[] = [
         speak: (text) => write(text),
         writes,
         answersTo: "+15557654321",
+        bodies: server.bodies,
+        typing: server.typing,
         close: server.close,
       };
     },
@@ -218,6 +228,7 @@ export const VENDORS: Vendor[] = [
         speak,
         writes,
         answersTo: PERSONAL,
+        typing: server.typing,
         close,
       };
     },
@@ -269,7 +280,7 @@ export const VENDORS: Vendor[] = [
           write(text, { quote: { id: 1, author, authorNumber: author, authorUuid: null, text: before, attachments: [] } }),
       };
       const { url, fail, close } = server;
-      return { sends, url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER_ID, close };
+      return { sends, url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER_ID, typing: server.typing, close };
     },
   },
   {
@@ -338,7 +349,12 @@ export const VENDORS: Vendor[] = [
       const writes: Writes = {
         group: "C0123ABC",
         mention: (text) => write({ ...mention, text: `<@${SLACK_BOT}> ${text}` }),
-        thread: (text) => write({ ...mention, text: `<@${SLACK_BOT}> ${text}`, thread_ts: "1760000000.000001" }),
+        async thread(text) {
+          const thread_ts = "1760000000.000001";
+          const request = await write({ ...mention, text: `<@${SLACK_BOT}> ${text}`, thread_ts });
+          server.written.push({ ts: last, thread_ts, user: "U0ANN00001", text });
+          return request;
+        },
         chatter: (text) => write({ channel_type: "channel", channel: "C0123ABC", text }),
         stranger: (text) => write({ ...direct, user: "U0EVE00001", text }),
         unreadable: (text) => write({ ...direct, user: undefined, subtype: "message_changed", message: { user: "U0ANN00001", text } }),
@@ -352,6 +368,7 @@ export const VENDORS: Vendor[] = [
         },
         inThread: (text) => write({ channel_type: "channel", channel: "C0123ABC", text, thread_ts: "1760000000.000001" }),
         before: (text) => void server.written.push({ ts: "1760000000.000002", thread_ts: "1760000000.000001", user: "U0VERA0001", text }),
+        loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${BOT_TOKEN}`,
         file({ name, kind: _kind, url: elsewhere, ...given }, text) {
           const { id, mime: mimetype, bytes } = server.shelf.put({ name, ...given });
@@ -368,7 +385,19 @@ export const VENDORS: Vendor[] = [
           }),
       };
       const { fail, close } = server;
-      return { sends, url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: "D0ANN00001", close };
+      return {
+        sends,
+        url: server.url,
+        to,
+        arrivesAs: same,
+        arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: "D0ANN00001",
+        typing: server.typing,
+        close,
+      };
     },
   },
   {
@@ -399,6 +428,7 @@ export const VENDORS: Vendor[] = [
         edit: async (text) => (last && server.edit(last, text), undefined),
         inThread: (text) => write(text, { root_id: "root".padEnd(26, "0") }),
         before: (text) => void server.write({ message: text, channel_id: TOWN, user_id: OTHER_BOT, root_id: "root".padEnd(26, "0") }),
+        loseAnswer: () => server.fail("hang-after-taking", 1),
         authorization: `Bearer ${TOKEN}`,
         file({ name, kind: _kind, ...given }, text) {
           const { id, mime: mime_type, bytes } = server.shelf.put({ name, ...given });
@@ -410,7 +440,19 @@ export const VENDORS: Vendor[] = [
         },
       };
       const { fail, close } = server;
-      return { sends, url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, writes, answersTo: DIRECT, close };
+      return {
+        sends,
+        url: server.url,
+        to: [TOWN, DIRECT],
+        arrivesAs: same,
+        arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: DIRECT,
+        typing: server.typing,
+        close,
+      };
     },
   },
   {
@@ -430,11 +472,13 @@ export const VENDORS: Vendor[] = [
       const speak: Say = (text) => write(text);
       const group = { chat: { id: -1001234567890, type: "supergroup", title: "Friday" } };
       const name = `@${TELEGRAM_BOT.username}`;
-      const mention = { ...group, entities: [{ type: "mention", offset: 0, length: name.length }] };
+      const entities = [{ type: "mention", offset: 0, length: name.length }];
+      const mention = { ...group, entities };
+      const topic = { chat: { ...group.chat, id: -1009876543210, is_forum: true }, is_topic_message: true, message_thread_id: 7 };
       const writes: Writes = {
         group: "-1001234567890",
         mention: (text) => write(`${name} ${text}`, mention),
-        thread: (text) => write(`${name} ${text}`, { ...mention, is_topic_message: true, message_thread_id: 7 }),
+        thread: (text) => write(`${name} ${text}`, { ...topic, entities }),
         chatter: (text) => write(text, group),
         stranger: (text) => write(text, {}, 43),
         unreadable: (text) => write(text, { from: { id: 5, is_bot: true, first_name: "B" } }),
@@ -448,7 +492,7 @@ export const VENDORS: Vendor[] = [
           server.push({ edited_message: { message_id: spoken, date: 1_760_000_000, edit_date: 1_760_000_001, from, chat, text } });
           return undefined;
         },
-        inThread: null,
+        inThread: (text) => write(text, topic),
         before: null,
         authorization: undefined,
         file({ kind, name: file_name, ...given }, caption) {
@@ -473,7 +517,19 @@ export const VENDORS: Vendor[] = [
         },
       };
       const { url, close } = server;
-      return { sends, url, to: ["42", "-1001234567890"], arrivesAs: same, arrived, fail, speak, writes, answersTo: "42", close };
+      return {
+        sends,
+        url,
+        to: ["42", "-1001234567890"],
+        arrivesAs: same,
+        arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: "42",
+        typing: server.typing,
+        close,
+      };
     },
   },
   {
@@ -482,6 +538,7 @@ export const VENDORS: Vendor[] = [
     section: (url) => ({ token: DISCORD_TOKEN, apiUrl: `${url}/`, allowFrom: [DISCORD_USER] }),
     async start() {
       const server = await startDiscord();
+      server.givesContent = true;
       const arrived = () => server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
       const fail = (fault: Fault, times: number) => server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
       let last: object = {};
@@ -505,7 +562,7 @@ export const VENDORS: Vendor[] = [
         group: DISCORD_CHANNEL,
         mention: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, mentions }),
         // A thread is a channel of its own.
-        thread: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, channel_id: "800000000000000002", mentions }),
+        thread: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, channel_id: DISCORD_THREAD, mentions }),
         chatter: (text) => write(text, inGuild),
         stranger: (text) => write(text, { author: { id: "600000000000000002" } }),
         unreadable: (text) => write(text, { author: { id: "5", bot: true } }),
@@ -517,7 +574,7 @@ export const VENDORS: Vendor[] = [
           server.push({ ...last, content, edited_timestamp: "2026-10-09T10:00:00+00:00" }, "MESSAGE_UPDATE");
           return undefined;
         },
-        inThread: null,
+        inThread: (text) => write(text, { ...inGuild, channel_id: DISCORD_THREAD }),
         before: null,
         authorization: undefined,
         file({ name: filename, kind: _kind, ...given }, text) {
@@ -542,7 +599,19 @@ export const VENDORS: Vendor[] = [
           }),
       };
       const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
-      return { sends, url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: DISCORD_DIRECT, close: server.close };
+      return {
+        sends,
+        url: server.url,
+        to,
+        arrivesAs: same,
+        arrived,
+        fail,
+        speak,
+        writes,
+        answersTo: DISCORD_DIRECT,
+        typing: server.typing,
+        close: server.close,
+      };
     },
   },
 ];

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
+import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
 export const ACCESS_TOKEN = "EAAtest-token-4711";
@@ -37,6 +38,7 @@ export interface WhatsAppServer {
   arrived: Arrived[];
   /** Files that people have sent. */
   shelf: Shelf;
+  typing: TypingLog;
   /** The bodies as they came, for what `arrived` leaves out. */
   bodies: Record<string, unknown>[];
   /** The next `times` requests fail; a number of the API or one of the ways that all channels share. */
@@ -146,6 +148,16 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     answer(response, 200, { messaging_product: "whatsapp", url, id });
   };
 
+  const typing = createTypingLog();
+  const showTyping = (body: Record<string, unknown>, response: ServerResponse): void => {
+    const { messaging_product, status, message_id, typing_indicator: indicator } = body;
+    const isRight = messaging_product === "whatsapp" && status === "read" && JSON.stringify(indicator) === '{"type":"text"}';
+    if (!isRight || typeof message_id !== "string" || !message_id.startsWith("wamid.")) return refuse(response, { status: 400, code: 100 });
+    const mode = keepSign(typing, "", undefined, message_id);
+    if (mode === "ok") answer(response, 200, { success: true });
+    else if (mode === "unavailable") refuse(response, { status: 503, code: 131016 });
+  };
+
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const raw = await bodyOf(request);
     const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
@@ -159,6 +171,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     if (request.method === "GET") return giveMedia(path, request, response);
     if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`) return refuse(response, { status: 400, code: 100 });
     const body = JSON.parse(raw) as Record<string, unknown>;
+    if (body["typing_indicator"] !== undefined) return showTyping(body, response);
     const problem = problemOf(body);
     if (problem) return refuse(response, problem, raw);
     arrived.push(toArrived(body));
@@ -178,6 +191,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     arrived,
     shelf,
+    typing,
     bodies,
     fail: (fault, times = Infinity) => void (failing = { fault, times }),
     close() {

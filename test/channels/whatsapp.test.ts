@@ -17,6 +17,7 @@ testChannel("whatsapp", async () => {
     to: TO,
     malformed: ["", "Ada", "@ada", "+1", "0151 2345678", "+1555765432100000", "+1555x654321"],
     sent: () => server.arrived,
+    typing: { place: { replyTo: "wamid.q" }, signs: () => server.typing.signs },
     buttons: () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [],
     async press(label, by) {
       const reply = server.arrived.at(-1)?.buttons.find(({ title }) => title === label);

@@ -13,6 +13,9 @@ export interface Call {
   headers: IncomingMessage["headers"];
   // The shape is what the server of each vendor checks.
   body: Record<string, unknown>;
+  /** What came as a form with files, and what came as bytes. */
+  form?: FormData;
+  bytes: Buffer;
 }
 
 /** What a test server answers; `hang` and `cut` answer nothing. */
@@ -25,13 +28,18 @@ export async function serve(
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
-    const text = Buffer.concat(parts).toString();
+    const bytes = Buffer.concat(parts);
+    const text = bytes.toString();
+    const type = request.headers["content-type"] ?? "";
+    const form = type.startsWith("multipart/form-data")
+      ? { form: await new Response(bytes, { headers: { "content-type": type } }).formData() }
+      : {};
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://local");
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     const body = /^[{[]/.test(text) ? (JSON.parse(text) as Record<string, unknown>) : {};
     const given = await answer(
-      { method: request.method ?? "", path: pathname, query: searchParams, headers: request.headers, body },
+      { method: request.method ?? "", path: pathname, query: searchParams, headers: request.headers, body, bytes, ...form },
       gone.signal,
     );
     if (given === "hang") return;

@@ -101,6 +101,29 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     });
   });
 
+  it("refuses a change of what someone else has changed, says what that was, and takes the last change back", async () => {
+    const { id } = await find("shop");
+    const { revision, ...before } = (await post(id, { action: "reopen" })).body.failure as FailureGroup;
+    const answers = await Promise.all([
+      post(id, { action: "assign", assignee: "cy", revision }),
+      post(id, { action: "resolve", version: 3, revision }),
+    ]);
+    const refused = answers.find(({ status }) => status === 409);
+    const made = answers.find(({ status }) => status === 200);
+    expect(made?.body.failure.revision).toBe(revision + 1);
+    expect(refused?.body.error).toMatchObject({
+      code: "conflict",
+      message: expect.stringMatching(/it is now open, and assigned to cy\.|it is now resolved in config version 3, and assigned to/),
+    });
+    expect((await post(id, { action: "undo", revision })).body.error.code).toBe("conflict");
+    const undone = (await post(id, { action: "undo", revision: revision + 1 })).body.failure as FailureGroup;
+    expect(undone).toMatchObject({ status: before.status, assignee: before.assignee, resolved: before.resolved, revision: revision + 2 });
+    expect((await post(id, { action: "undo" })).body.error).toMatchObject({
+      code: "usage",
+      message: "the group has no change that could be undone",
+    });
+  });
+
   it("takes runs and replies into groups of their own", async () => {
     await world.post("/hooks/pager", { id: 1 });
     await world.post("/hooks/lost", { id: 1 });
@@ -118,7 +141,9 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
   it("lists, shows and changes groups from the command line, by the beginning of their id", async () => {
     const { id, example } = await find("shop");
     const listed = await rouse("list", "--path", "shop");
-    expect(listed.out).toMatch(new RegExp(`FAILURE COUNT LAST 24 HOURS STATUS CAUSE\n${id} 3 \\S+ ·+█ open, ann Hooks on shop`));
+    expect(listed.out).toMatch(
+      new RegExp(`FAILURE COUNT LAST 24 HOURS STATUS SENDER CAUSE\n${id} 3 \\S+ ·+█ open, ann hooks.token Hooks on shop`),
+    );
     expect((await rouse("show", id.slice(0, 12))).out).toMatch(
       new RegExp(`status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n")),
     );
@@ -133,6 +158,35 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     );
     expect(await rouse("resolve", id, "--in", "x")).toMatchObject({ code: 2, err: expect.stringMatching(/--in x: write the number/) });
     expect((await rouse("show", "fgr_none")).code).toBe(1);
+    expect((await rouse("list", "--sender", "hooks.token", "--path", "shop")).out).toContain(id);
+    expect((await rouse("list", "--sender", "path:shop")).out).toBe("no failures\n");
+  });
+
+  it("takes the last change back from the command line, unless someone else has changed the group", async () => {
+    const { id } = await find("shop");
+    await rouse("reopen", id);
+    await rouse("assign", id, "dee");
+    await rouse("snooze", id, "1d");
+    expect(await rouse("undo", id.slice(0, 12))).toMatchObject({ code: 0, out: expect.stringMatching(/ open, dee Hooks on shop/) });
+    expect(await rouse("undo", id)).toMatchObject({ code: 2, err: expect.stringContaining("has no change that could be undone") });
+    await rouse("resolve", id);
+    const { revision } = await find("shop");
+    expect((await rouse("show", id)).out).toMatch(new RegExp(`\\n ?revision ${revision}\\n`));
+    await post(id, { action: "assign", assignee: "ann" });
+    expect(await rouse("undo", id, "--revision", `${revision}`)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        new RegExp(
+          `someone else has changed this group .* assigned to ann\\. Look at it, then make your change again: rouse failures show ${id}`,
+        ),
+      ),
+    });
+    expect(await rouse("undo", id, "--revision", "x")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--revision x: write the number/),
+    });
+    const undone = JSON.parse((await rouse("undo", id, "--json")).out).failure as FailureGroup;
+    expect(undone).toMatchObject({ id, status: "resolved", assignee: "dee", revision: revision + 2 });
   });
 
   it("shows how the gateway does from the command line", async () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
+import { expect, vi } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
@@ -30,12 +31,16 @@ export interface BenchPage {
   /** Opens a page of the console that has an editor. */
   open(address: string): Promise<void>;
   pane(name: string): Locator;
-  /** Replaces a text of the line that has `line`. */
+  /** Replaces a text of the line that has `line`, of several words the last one. */
   change(line: string, from: string, to: string): Promise<void>;
   line(text: string): Locator;
   button(name: string): Locator;
   close(): Promise<void>;
 }
+
+/** What is selected around an element; the editor is in a shadow root, which has a selection of its own. */
+const readSelection = (element: { getRootNode(): unknown }): string =>
+  String((element.getRootNode() as { getSelection(): unknown }).getSelection());
 
 /** A gateway with the config above, in whose folder the mappings are. */
 export async function createBenchWorld(): Promise<
@@ -69,7 +74,13 @@ export async function openBench(world: World): Promise<BenchPage> {
     },
     pane: (name) => page.getByRole("region", { name, exact: true }),
     async change(at, from, to) {
-      await line(at).getByText(from, { exact: true }).dblclick();
+      const word = line(at).getByText(from, { exact: true });
+      // The first answer moves what is shown: a double click that it comes between selects something else.
+      await vi.waitFor(async () => {
+        await word.dblclick();
+        // It takes a word, without the signs before it.
+        expect(await word.evaluate(readSelection)).toBe(from.split(" ").at(-1));
+      });
       await page.keyboard.type(to);
     },
     button: (name) => page.getByRole("button", { name, exact: true }),

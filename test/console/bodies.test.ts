@@ -1,13 +1,23 @@
+import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
+import { TOKEN } from "../e2e/world.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 const MARKUP = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>`;
+/** Node takes 16 KB of headers, each of which counts for more than its letters. */
+const MANY = 900;
 const MAIL = "From: Ann <ann@shop.example>\r\nSubject: Two\r\n lines\r\n\r\nThe order is late.\r\n";
 
 describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
   const mapping = { id: "any", match: { path: "any" }, messageTemplate: "Got {{payload.text}}" };
-  const { world, page, problems } = useConsole({ config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping] } }, workers: false });
+  // Headers are kept that a mapping reads.
+  const names = [...Array.from({ length: MANY }, (_, n) => `x${n}`), "x-long", "x-last"];
+  const reader = { id: "many", match: { path: "many" }, messageTemplate: names.map((name) => `{{headers.${name}}}`) };
+  const { world, page, problems } = useConsole({
+    config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping, reader] } },
+    workers: false,
+  });
 
   /** Sends a body, and opens its event. */
   const show = async (body: string | Uint8Array, type: string): Promise<string> => {
@@ -22,12 +32,12 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
   const text = async (): Promise<string> => (await request().innerText()).replaceAll(/\s+/g, " ");
 
   it("JSON as a tree, with markup, control and bidi characters as text, also in the result", async () => {
-    await show(JSON.stringify({ text: `${MARKUP}\u202e\u0007`, "<b>key</b>": 1 }), "application/json");
+    await show(JSON.stringify({ text: `${MARKUP}\u202e\u0007\u061c`, "<b>key</b>": 1 }), "application/json");
     expect(await text()).toContain("<img src=x");
     expect(await text()).toContain("\\u202e");
     expect(await text()).toContain("<b>key</b>");
     const result = await page.getByRole("region", { name: "Result" }).innerText();
-    expect(result).toContain("\\u202e\\u0007");
+    expect(result).toContain("\\u202e\\u0007\\u061c");
     expect(await page.title()).toBe("Events · Rouse");
     expect(await page.locator("main img, main script").count()).toBe(0);
     expect(problems).toEqual([]);
@@ -80,4 +90,50 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     await page.getByText("The body is too long for a command.").waitFor();
     expect(problems).toEqual([]);
   });
+
+  it("all headers that the server takes beside 10 MB, and answers keys meanwhile", async () => {
+    const many = Object.fromEntries(Array.from({ length: MANY }, (_, n) => [`x${n}`, n === 700 ? "needle" : "v"]));
+    const body = JSON.stringify({ filler: "x".repeat(10_000_000) });
+    for (const headers of [many, { "x-long": "v".repeat(10_000), "x-last": "needle" }]) {
+      const answer = await sendRaw(
+        `${world.url}/hooks/many`,
+        { ...headers, authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+        body,
+      );
+      expect(answer.status).toBe(202);
+      await page.goto(`${world.url}/console#/events`);
+      await page.locator("tr[data-id]").first().waitFor();
+      problems.length = 0;
+      await page.goto(`${world.url}/console#/events/${answer.eventId}`);
+      await request().getByText("It is shown as text.").waitFor();
+      await request()
+        .getByRole("tab", { name: /Headers/ })
+        .click();
+      const count = Object.keys(headers).length;
+      await expect.poll(() => request().locator("dt").count()).toBeGreaterThanOrEqual(count);
+      await request().getByText("needle", { exact: true }).waitFor();
+      await request().getByRole("tab", { name: "Raw" }).click();
+      expect((await request().locator("pre").innerText()).length).toBe(50_000);
+      const begun = performance.now();
+      await page.keyboard.press("Escape");
+      await page.locator(".detail").waitFor({ state: "detached" });
+      expect(performance.now() - begun).toBeLessThan(5000);
+      expect(problems).toEqual([]);
+    }
+  });
 });
+
+/** Sends a request with exactly these headers. */
+const sendRaw = (url: string, headers: Record<string, string>, body: string): Promise<{ status: number | undefined; eventId: string }> =>
+  new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { method: "POST", headers }, (response) => {
+      let text = "";
+      response.on("data", (part: Buffer) => (text += part.toString()));
+      response.on("end", () => {
+        const id = /evt_\w+/.exec(text)?.[0] ?? "";
+        resolve({ status: response.statusCode, eventId: id });
+      });
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });

@@ -80,11 +80,17 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
       page.on("request", (request) => request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`));
       await page.goto(`${world.url}/console${address}`);
       await page.reload();
-      await page.locator("main").getByRole("button", { name: button, exact: true }).first().click();
+      const opener = page.locator("main").getByRole("button", { name: button, exact: true }).first();
       const dialog = page.getByRole("dialog");
-      await dialog.getByRole("button", { name: "Cancel", exact: true }).first().waitFor();
-      await page.keyboard.press("Escape");
-      await dialog.waitFor({ state: "detached" });
+      const cancel = dialog.getByRole("button", { name: "Cancel", exact: true }).first();
+      for (const close of [() => page.keyboard.press("Escape"), () => cancel.click()]) {
+        await opener.click();
+        await cancel.waitFor();
+        await close();
+        await dialog.waitFor({ state: "detached" });
+        // The keyboard goes on where it was.
+        expect(await opener.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+      }
       expect(written).toEqual([]);
       expect(problems).toEqual([]);
     },

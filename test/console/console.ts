@@ -23,22 +23,3 @@ export async function openConsole(
   page.on("console", (message) => message.type() === "error" && !SIGN_IN.test(message.text()) && problems.push(message.text()));
   return { page, problems };
 }
-
-/** The widths and themes in which pages are looked at. */
-const WIDTHS = [1280, 390] as const;
-const THEMES = ["light", "dark"] as const;
-
-/** Leaves screenshots in `ROUSE_SHOTS` to look at: `name-1280-light.png` and so on. Does nothing without it. */
-export async function shoot(page: Page, name: string): Promise<void> {
-  const folder = process.env["ROUSE_SHOTS"];
-  if (folder === undefined) return;
-  const before = page.viewportSize();
-  for (const width of WIDTHS)
-    for (const colorScheme of THEMES) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme });
-      await page.screenshot({ path: `${folder}/${name}-${width}-${colorScheme}.png` });
-    }
-  if (before) await page.setViewportSize(before);
-  await page.emulateMedia({ colorScheme: "light" });
-}

@@ -71,7 +71,15 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     await page.getByRole("dialog").getByText("it may arrive twice. 1 message to send.").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     expect(await status(id)).toBe("unknown");
-    await change(id, { status: "failed" });
+    const before = world.printed.length;
+    await detail().getByRole("button", { name: "It arrived" }).click();
+    await page.getByRole("dialog").getByText("Nothing else is left to send.").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "It arrived" }).click();
+    await world.until(async () => (await status(id)) === "delivered");
+    await detail().getByText("an operator said that it had arrived").waitFor();
+    expect(world.printed.slice(before).join("")).toBe("");
+    await fail(id);
+    await page.reload();
     await detail().getByText("failed").first().waitFor();
     await detail().getByRole("button", { name: "Retry" }).click();
     await world.until(async () => (await status(id)) === "delivered");
@@ -92,6 +100,28 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     await dialog.getByRole("button", { name: "Retry 2 deliveries" }).click();
     await dialog.getByText("2 of 2 deliveries retried.").waitFor();
     for (const id of ids) await world.until(async () => (await status(id)) === "delivered");
+    await dialog.getByRole("button", { name: "Close" }).last().click();
+    expect(problems).toEqual([]);
+  });
+
+  it("retries only those that a search has found, and none where it finds none", async () => {
+    const [meant, other] = [await delivered("Meant"), await delivered("Other")];
+    await fail(meant.id);
+    await fail(other.id);
+    await show(`#/deliveries?status=failed&q=${meant.runId}`, "the room is gone");
+    await page.getByRole("button", { name: "Retry many…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Retry 1 delivery" }).click();
+    await dialog.getByText("1 of 1 deliveries retried.").or(dialog.getByText("1 of 1 delivery retried.")).waitFor();
+    await world.until(async () => (await status(meant.id)) === "delivered");
+    expect(await status(other.id)).toBe("failed");
+    await dialog.getByRole("button", { name: "Close" }).last().click();
+    await show("#/deliveries?status=failed&q=none-has-this", "No delivery like that.");
+    expect(await page.getByRole("button", { name: "Retry many…" }).isDisabled()).toBe(true);
+    await show("#/deliveries?status=failed", "the room is gone");
+    await page.getByRole("button", { name: "Retry many…" }).click();
+    await dialog.getByText("1 delivery would be retried.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).last().click();
     expect(problems).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createModelWorld } from "./model-world.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./console.ts";
+import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 const GUIDE = [
@@ -37,7 +37,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
   it("says how to add the first document", async () => {
     await show("#/documents");
     await page.getByText("There is no document yet.").waitFor();
-    expect(await page.innerText("main")).toContain("rouse knowledge add handbook.pdf");
+    expect(await page.innerText("main")).toContain("rouse knowledge add returns.md");
     await shoot(page, "documents-empty");
     await clean();
   });
@@ -121,7 +121,8 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
 
   it("talks to any agent, shows its steps, and links what it cites to the passage", async () => {
     const search = { id: "call_1", name: "knowledge_search", arguments: JSON.stringify({ query: "returns thirty days" }) };
-    world.model.says = (_asked, call) => (call === 0 ? { calls: [search] } : { text: ["Within thirty ", "days [1]."] });
+    world.model.says = (_asked, call) =>
+      call === 0 ? { calls: [search] } : { text: ["Within thirty ", "days [1]. In `list[1]` it is code."] };
     await show("#/chat?agent=sales");
     await page.getByText("Write to an agent to see what it answers").waitFor();
     await page.getByLabel("Message").fill("How long are returns taken?");
@@ -133,6 +134,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await turn.locator("summary", { hasText: "knowledge_search" }).click();
     expect(await turn.innerText()).toContain('"returns thirty days"');
     await shoot(page, "chat");
+    expect(await turn.getByRole("link", { name: "[1]" }).count()).toBe(1);
     await turn.getByRole("link", { name: "[1]" }).click();
     await detail()
       .locator('[aria-current="true"]')
@@ -140,7 +142,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
       .waitFor();
     await page.goBack();
     // The conversation goes on where it was.
-    await turn.getByText("Within thirty days [1].").waitFor();
+    await turn.getByText("Within thirty days [1]. In `list[1]` it is code.").waitFor();
     await clean();
   });
 

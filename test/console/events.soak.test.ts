@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
-import { createWorld, type World } from "../e2e/world.ts";
+import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 
@@ -13,6 +13,8 @@ const MAX_SHOWN_MS = 300;
 const MAX_TASK_MS = 200;
 const PER_SECOND = 500;
 const SECONDS = 5;
+/** What a timer's grain may cost. */
+const LEAST_PER_SECOND = PER_SECOND * 0.95;
 
 /** Copies the one event of a store until it has so many. */
 function fill(file: string): void {
@@ -125,19 +127,34 @@ describe.skipIf(NO_BROWSER)(`the console with ${EVENTS} events`, () => {
       globalThis.tasks = [];
       new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
     })()`);
+    const longTasks = () => page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks);
+    // Without the checks that a world makes of each answer: they would take more time than the gateway.
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+    const send = async (id: number): Promise<void> => {
+      const init = { method: "POST", headers, body: JSON.stringify({ id }) };
+      const response = await world.gateway.fetch(new Request("http://127.0.0.1/hooks/shop", init));
+      await response.arrayBuffer();
+      if (!response.ok) throw new Error(`the gateway answered ${response.status}`);
+    };
     const sent: Promise<unknown>[] = [];
     const from = performance.now();
     for (let n = 0; n < PER_SECOND * SECONDS; n++) {
-      sent.push(world.post("/hooks/shop", { id: n }));
+      sent.push(send(n));
       const due = from + (n * 1000) / PER_SECOND;
       if (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
     }
     await Promise.all(sent);
     const rate = Math.round((PER_SECOND * SECONDS * 1000) / (performance.now() - from));
     await page.waitForTimeout(1000);
-    const tasks = await page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks);
-    console.log(`at ${rate} events a second the longest of ${tasks.length} long tasks took ${Math.round(Math.max(0, ...tasks))} ms`);
-    expect(Math.max(0, ...tasks)).toBeLessThan(MAX_TASK_MS);
+    const longest = Math.max(0, ...(await longTasks()));
+    console.log(`at ${rate} events a second the longest task took ${Math.round(longest)} ms`);
+    expect(rate, `this machine took only ${rate} events a second: it says nothing about a page at ${PER_SECOND}`).toBeGreaterThanOrEqual(
+      LEAST_PER_SECOND,
+    );
+    expect(longest, `the longest task, at ${rate} events a second`).toBeLessThan(MAX_TASK_MS);
+    // A browser that reports no long tasks would have passed.
+    await page.evaluate("setTimeout(() => { const from = performance.now(); while (performance.now() - from < 250); })");
+    await expect.poll(async () => Math.max(0, ...(await longTasks()))).toBeGreaterThanOrEqual(MAX_TASK_MS);
     expect(await rows("Live events").count()).toBeLessThan(200);
     expect(problems).toEqual([]);
   }, 60_000);

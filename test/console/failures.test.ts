@@ -1,4 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { FailureGroup } from "../../src/admin/watch-views.ts";
+import { TOKEN } from "../e2e/world.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
@@ -11,6 +14,9 @@ const MAPPINGS = [
 describe.skipIf(NO_BROWSER)("failures", () => {
   const { world, page, problems } = useConsole({ config: { hooks: { mappings: MAPPINGS } } });
 
+  beforeEach(() => {
+    problems.length = 0;
+  });
   const table = () => page.getByRole("region", { name: "Groups of failures" });
   const row = (name: RegExp) => table().getByRole("row", { name });
 
@@ -23,6 +29,8 @@ describe.skipIf(NO_BROWSER)("failures", () => {
 
   it("groups what failed by its cause, and shows a group with an example beside the list", async () => {
     for (let n = 0; n < 3; n++) await world.post("/hooks/shop", { type: "refund", id: n });
+    // The newest is the first row: not in the same millisecond.
+    await sleep(5);
     await world.post("/hooks/billing", { id: "<b>a17</b>" });
     await page.reload();
     await row(/Hooks on shop: .* does not hold 3/).waitFor();
@@ -33,7 +41,15 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     await expect.poll(() => page.url()).toMatch(/#\/failures\/fgr_/);
     await page.getByRole("heading", { name: /Hooks on shop/ }).waitFor();
     const text = (await page.locator(".detail").innerText()).replaceAll(/\s+/g, " ");
-    for (const words of [/Count 3/, /State unmatched/, /Path shop/, /Mapping order/, /Condition match\.payload\.type/, /Failures an hour/])
+    for (const words of [
+      /Count 3/,
+      /State unmatched/,
+      /Path shop/,
+      /Sender hooks\.token/,
+      /Mapping order/,
+      /Condition match\.payload\.type/,
+      /Failures an hour/,
+    ])
       expect(text).toMatch(words);
     expect(await page.locator(".detail").getByRole("link", { name: /^evt_/ }).getAttribute("href")).toMatch(/^#\/events\/evt_/);
     expect(await page.getByRole("link", { name: "All events like it" }).getAttribute("href")).toBe("#/events?outcome=unmatched&path=shop");
@@ -59,6 +75,72 @@ describe.skipIf(NO_BROWSER)("failures", () => {
     expect(problems).toEqual([]);
   });
 
+  const shop = async (): Promise<FailureGroup> => (await world.admin("/admin/v1/failures?path=shop")).body.failures[0] as FailureGroup;
+
+  it("takes each of these back with the button of its toast", async () => {
+    const id = (await shop()).id;
+    // Toasts of what was done before go with the page.
+    await page.goto("about:blank");
+    await page.goto(`${world.url}/console#/failures/${id}?status=all`);
+    const detail = page.locator(".detail");
+    const snooze = () => detail.getByRole("combobox", { name: "Snooze" }).selectOption("1d");
+    const press = (name: string) => detail.getByRole("button", { name, exact: true }).click();
+    const assign = async (name: string): Promise<void> => {
+      await press("Assign…");
+      await page.getByRole("textbox", { name: /^Name/ }).fill(name);
+      await page.getByRole("button", { name: "Assign", exact: true }).click();
+    };
+    for (const [act, said] of [
+      [() => assign("Bob"), "Assigned to Bob."],
+      [() => assign(""), "Assigned to no one."],
+      [snooze, "Snoozed for 1 day."],
+      [() => press("Resolve"), "Resolved. It opens again if it comes back."],
+    ] as const) {
+      const before = await shop();
+      await act();
+      const toast = page.locator(".toast", { hasText: said });
+      await toast.waitFor();
+      const { revision, ...changed } = await shop();
+      expect({ ...changed, revision: before.revision }).not.toEqual(before);
+      await toast.getByRole("button", { name: "Undo" }).click();
+      await expect.poll(async () => (await shop()).revision).toBe(revision + 1);
+      expect({ ...(await shop()), revision: before.revision }).toEqual(before);
+      await toast.waitFor({ state: "detached" });
+      // What is shown follows.
+      await detail.getByRole("button", { name: "Resolve", exact: true }).waitFor();
+    }
+    await press("Resolve");
+    const { resolved } = await world.until(async () => {
+      const group = await shop();
+      return group.status === "resolved" && group;
+    });
+    await press("Reopen");
+    await page.locator(".toast", { hasText: "Open again." }).getByRole("button", { name: "Undo" }).click();
+    await expect.poll(shop).toMatchObject({ status: "resolved", resolved });
+    await press("Reopen");
+    await expect.poll(shop).toMatchObject({ status: "open", resolved: null });
+    expect(problems).toEqual([]);
+  }, 120_000);
+
+  it("does not overwrite what someone else has done meanwhile, says what that is, and shows it", async () => {
+    const { id } = await shop();
+    await page.goto(`${world.url}/console#/failures/${id}?status=all`);
+    await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).waitFor();
+    // The page does not ask again before the button is pressed.
+    await page.route(`**/admin/v1/failures/${id}`, (route) => (route.request().method() === "GET" ? route.abort() : route.continue()));
+    await world.admin(`/admin/v1/failures/${id}`, { method: "POST", body: JSON.stringify({ action: "assign", assignee: "Cy" }) });
+    await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).click();
+    await page.getByText("someone else has changed this group of failures: it is now open, and assigned to Cy.").waitFor();
+    expect(await shop()).toMatchObject({ status: "open", assignee: "Cy", resolved: null });
+    await page.unrouteAll({ behavior: "wait" });
+    await page.locator(".detail").getByText("Cy", { exact: true }).waitFor();
+    await page.locator(".toast.bad").getByRole("button", { name: "Close" }).click();
+    await page.locator(".detail").getByRole("button", { name: "Resolve", exact: true }).click();
+    await expect.poll(shop).toMatchObject({ status: "resolved", assignee: "Cy" });
+    await page.locator(".detail").getByRole("button", { name: "Reopen" }).click();
+    await expect.poll(shop).toMatchObject({ status: "open" });
+  }, 60_000);
+
   it("resolves a group in the config in use, and shows that it came back", async () => {
     await page.getByRole("combobox", { name: /^Status/ }).selectOption("all");
     await page.getByRole("button", { name: "Resolve" }).click();
@@ -67,10 +149,20 @@ describe.skipIf(NO_BROWSER)("failures", () => {
       .locator(".detail")
       .getByText(/in config version \d+/)
       .waitFor();
+    // A later config changes nothing about it.
+    const mappings = [...MAPPINGS, { id: "other", match: { path: "other" }, messageTemplate: "{{id}}", deliver: false }];
+    world.write("rouse.json5", { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, mappings } });
+    await world.admin("/admin/v1/reload", { method: "POST" });
     await world.post("/hooks/shop", { type: "refund" });
     await page.reload();
     await row(/Hooks on shop.* 4 .*reopened/).waitFor();
-    await page.getByText("came back after it was resolved").waitFor();
+    await page
+      .locator(".detail")
+      .getByText(/came back in config version \d+ after it was resolved in config version \d+/)
+      .waitFor();
+    const text = await page.locator(".detail").innerText();
+    const [, back, resolved] = /came back in config version (\d+) after it was resolved in config version (\d+)/.exec(text) ?? [];
+    expect(Number(back)).toBe(Number(resolved) + 1);
     expect(problems).toEqual([]);
   });
 

@@ -81,6 +81,33 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     expect(problems).toEqual([]);
   });
 
+  it("has no stream while nobody sees the page, and goes on without a gap when somebody does", async () => {
+    const see = (isSeen: boolean): Promise<void> =>
+      page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, get: () => ${!isSeen} });
+        document.dispatchEvent(new Event("visibilitychange"))`);
+    const asked: string[] = [];
+    const ended: string[] = [];
+    const note = (to: string[]) => (request: { url(): string }) => {
+      if (request.url().includes("/admin/v1/stream?")) to.push(new URL(request.url()).search);
+    };
+    page.on("request", note(asked));
+    page.on("requestfailed", note(ended));
+    await page.goto(`${world.url}/console#/events`);
+    await page.goto(`${world.url}/console#/live`);
+    await rows().first().waitFor();
+    const before = await rows().count();
+    const last = await rows().first().getAttribute("data-id");
+    await see(false);
+    await expect.poll(() => ended, SOON).toHaveLength(1);
+    const missed = [await post("shop"), await post("shop")];
+    expect(asked).toEqual(["?lines=50"]);
+    await see(true);
+    await expect.poll(() => rows().count(), SOON).toBe(before + 2);
+    expect(asked).toEqual(["?lines=50", `?after=${last}`]);
+    expect(await rows().first().getAttribute("data-id")).toBe(missed[1]);
+    expect(problems).toEqual([]);
+  });
+
   it("says how many events came in faster than they are sent, and where they are", async () => {
     const { events } = (await world.admin("/admin/v1/events?limit=1")).body as { events: object[] };
     await page.route("**/admin/v1/stream?**", (route) =>

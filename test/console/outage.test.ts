@@ -103,7 +103,7 @@ describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and whe
   });
 
   it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
-    const badge = page.getByRole("navigation", { name: "Pages" }).locator(".count");
+    const badge = page.getByRole("link", { name: "Approvals" }).locator(".count");
     await page.goto(`${front.url}/console#/approvals`);
     await page.getByText("No call waits for approval").waitFor();
     for (const key of ["one", "two"])

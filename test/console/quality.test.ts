@@ -192,8 +192,12 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
         await open(page, world, `#/${name}`);
         await examine(page, `${name}-failed`, TWO_LOOKS);
         if (section !== "Development") {
-          const said = page.locator("main").getByText("The store does not answer.");
+          const reason = page.locator("main").getByText("The store does not answer. Look at store.url.");
+          const said = reason.or(page.locator("main").getByText("Not loaded, for the same reason."));
           await said.first().waitFor();
+          // One cause is stated once, however many panels it fails.
+          expect(await reason.count()).toBe(1);
+          if (name !== "live") expect(await page.locator("main .failed").first().innerText()).toContain("The store does not answer.");
           const failed = await said.count();
           if (name === "live") await page.getByText("It tries again by itself every second.").waitFor();
           await page.unrouteAll({ behavior: "wait" });

@@ -36,7 +36,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
 
   it("says with a line to paste that there is no run yet", async () => {
     await show("#/runs", "No run yet");
-    expect(await page.locator(".empty .command").innerText()).toContain("rouse hooks send");
+    expect(await page.locator(".empty .command").innerText()).toContain("/hooks/agent");
     expect(problems).toEqual([]);
   });
 
@@ -149,6 +149,29 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(problems).toEqual([]);
   });
 
+  it("shows the delivery of the reply with each of its messages, sent or not, its tries and its error", async () => {
+    const { runId } = await ran("Reply in pieces", "hook:pieces", "Pieces");
+    const id = await world.until(async () => {
+      const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
+      return run.delivery === "delivered" && (run.deliveryId as string);
+    });
+    const { store } = await openStore({ url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`, clock: systemClock, log: silent });
+    const chunks = ["the first part", "the <b>second</b> part", "the third part"];
+    const error = { code: "not_delivered", message: "the room is gone" } as const;
+    await store.commit((tx) => tx.update("delivery", id, { status: "failed", chunks, nextChunk: 2, attempts: 3, error }));
+    await show(`#/runs/${runId}`, "the third part");
+    const delivery = page.getByRole("region", { name: "Delivery" });
+    expect((await delivery.innerText()).replaceAll(/\s+/g, " ")).toMatch(
+      /^Delivery ✗ failed .*2 of 3 messages sent · 3 tries .*not_delivered: the room is gone ✓ sent the first part ✓ sent the <b>second<\/b> part ● not sent the third part$/,
+    );
+    expect(await delivery.locator(`a[href="#/deliveries/${id}"]`).count()).toBe(1);
+    // What is sent meanwhile is shown without a reload.
+    await store.commit((tx) => tx.update("delivery", id, { status: "delivered", nextChunk: 3, error: null }));
+    await store.close();
+    await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length, { timeout: 20_000 }).toBe(3);
+    expect(problems).toEqual([]);
+  });
+
   it("shows what a run has waited for in the order of time, and how long", async () => {
     const { runId } = await ran("Wait for it", "hook:waits", "Waiter");
     const at = Date.now() - 3_600_000;
@@ -215,6 +238,30 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     for (const id of failed) await world.until(async () => (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded");
     expect((await world.get(`/hooks/runs/${late}`)).body.run.status).toBe("failed");
     await dialog.getByRole("button", { name: "Close" }).last().click();
+    expect(problems).toEqual([]);
+  });
+
+  it("retries none where a search finds none, and none before the rows are there", async () => {
+    const many = page.getByRole("button", { name: "Retry many…" });
+    await show("#/runs?status=failed", "Late");
+    expect(await many.isDisabled()).toBe(false);
+    await show("#/runs?status=failed&q=none-has-this", "No run like that.");
+    expect(await many.isDisabled()).toBe(true);
+    await show("#/runs?status=succeeded", "Bulk 1");
+    expect(await many.isDisabled()).toBe(true);
+    let answer = (): void => {};
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await page.route("**/admin/v1/runs?**", async (route) => {
+      await held;
+      await route.continue();
+    });
+    await show("#/runs?status=failed&q=out+of+order", "Runs");
+    await page.getByText("Retry many…").waitFor();
+    expect(await many.isDisabled()).toBe(true);
+    answer();
+    await page.getByRole("row", { name: /Late/ }).waitFor();
+    expect(await many.isDisabled()).toBe(false);
+    await page.unroute("**/admin/v1/runs?**");
     expect(problems).toEqual([]);
   });
 

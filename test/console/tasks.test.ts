@@ -53,7 +53,11 @@ function createWalker({ world, page, problems }: Console<World>) {
 
 describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three clicks from the overview", () => {
   const shown = useConsole(async () => {
-    const world = await approvalWorld({ agent: { approve: ["bank.transfer"] }, hooks: HOOKS });
+    const world = await approvalWorld({
+      agent: { approve: ["bank.transfer"] },
+      hooks: HOOKS,
+      prices: { "local/big": { input: 2, output: 8 } },
+    });
     world.model.handler = readOnce;
     return world;
   });
@@ -130,6 +134,9 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
     await hook("report", { id: 1 });
     await hook("report", { id: 2 });
     await walk(async () => {
+      await region("Waiting").getByRole("link", { name: "1 run" }).waitFor();
+      expect(await text(region("Waiting"))).not.toMatch(/queued/);
+      await main().getByRole("link", { name: "runs queued 0" }).waitFor();
       await region("Waiting").getByRole("link", { name: "1 run" }).click();
       await row(/parked/);
       await detail()
@@ -145,7 +152,8 @@ describe.skipIf(NO_BROWSER)("nine tasks of an operator, each at most three click
       await rail("Runs");
       await row(/What do I have/);
       await page.getByRole("region", { name: "Step 1" }).getByText("bank.balance").waitFor();
-      expect(await text(detail())).toMatch(/cost (?:\$[\d.]+|unknown)/i);
+      expect(await text(detail())).toMatch(/cost \$\d+\.\d+/i);
+      expect(await text(page.getByRole("region", { name: "Step 1" }))).toMatch(/· \$\d+\.\d+/);
       expect(await text(detail())).toMatch(/\d+ in, \d+ out/);
     });
   });

@@ -37,11 +37,15 @@ async function pass(ms: number): Promise<void> {
 
 /** Whether the worker's gateway surely has its jobs. */
 let isHeld: () => boolean;
+/** Kills the worker that was opened last: it takes nothing more. */
+let kill: () => void;
 
 function openWorker(): DeliveryWorker {
   const kept = keptLog();
+  let isDead = false;
+  kill = () => void (isDead = true);
   const told: Pick<Queue, "fetch" | "onReady" | "confirm"> = {
-    fetch: (kind, limit) => queue.fetch(kind, limit),
+    fetch: async (kind, limit) => (isDead ? [] : queue.fetch(kind, limit)),
     confirm: () => Promise.resolve(isHeld()),
     onReady(listener) {
       poke = () => listener("delivery");
@@ -402,7 +406,7 @@ describe("stopping and starting", () => {
     const broken = { ...store };
     let failures = 3;
     broken.commit = async (write, held) => {
-      if (held && failures-- > 0) throw new Error("disk full");
+      if (held && fake.calls.length > 0 && failures-- > 0) throw new Error("disk full");
       return store.commit(write, held);
     };
     const real = store;
@@ -415,6 +419,91 @@ describe("stopping and starting", () => {
     await pass(5_000);
     await until(async () => (await state(id)).status === "delivered");
     expect(fake.calls).toHaveLength(1);
+  });
+});
+
+describe("a piece that was being sent when the gateway was killed", () => {
+  /** Starts a delivery in a process that dies during the send of the piece with this number, and opens the next process. */
+  async function killDuring(fake: ReturnType<typeof fakeChannel>, text: string, piece: number): Promise<string> {
+    for (let n = 0; n < piece; n++) fake.answers.push({ status: "sent", messageIds: [`m${n}`] });
+    fake.answers.push(() => new Promise(() => undefined));
+    channels.set("x", fake.channel);
+    worker.start();
+    const id = await post("x", "bob", text);
+    await until(() => fake.calls.length === piece + 1);
+    kill();
+    await queue.recover();
+    worker = openWorker();
+    return id;
+  }
+
+  it.each([0, 1])("is not sent again where nobody can tell: the delivery ends as unknown, with the reason (piece %i)", async (piece) => {
+    const fake = fakeChannel({ limit: 20 });
+    const id = await killDuring(fake, "The first sentence. The second sentence.", piece);
+    worker.start();
+    await until(async () => (await state(id)).status === "unknown");
+    expect(fake.calls).toHaveLength(piece + 1);
+    expect(await state(id)).toMatchObject({
+      nextChunk: piece,
+      error: { code: "unknown", message: expect.stringMatching(/x cannot tell/) as string },
+    });
+    expect(await worker.retry(id)).toMatchObject({ ok: true });
+    await until(async () => (await state(id)).status === "delivered");
+    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([
+      ...(piece === 1 ? [`${id}.0`] : []),
+      `${id}.${piece}`,
+      `${id}.${piece}`,
+      ...(piece === 0 ? [`${id}.1`] : []),
+    ]);
+  });
+
+  it("goes to a channel that can find out, with the time of the try, until the channel has an answer", async () => {
+    const asked: [string, number][] = [];
+    const answers: SendResult[] = [retry("busy", 100), { status: "sent", messageIds: ["found"] }];
+    const fake = fakeChannel({
+      limit: 20,
+      resend: async ({ idempotencyKey }, since) => (asked.push([idempotencyKey, since]), answers.shift() as SendResult),
+    });
+    const began = clock.now();
+    const id = await killDuring(fake, "The first sentence. The second sentence.", 0);
+    await clock.advance(5_000);
+    worker.start();
+    await until(async () => (await state(id)).error?.code === "retry");
+    await pass(100);
+    await until(async () => (await state(id)).status === "delivered");
+    expect(asked).toEqual([
+      [`${id}.0`, began],
+      [`${id}.0`, began],
+    ]);
+    expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([`${id}.0`, `${id}.1`]);
+    expect((await state(id)).messageIds[0]).toBe("found");
+    expect((await state(id)).sendingSince).toBeUndefined();
+  });
+
+  it("is sent anew if the try before it was answered: nothing is in doubt then", async () => {
+    const fake = fakeChannel({ limit: 20 });
+    fake.answers.push(retry("busy", 60_000));
+    channels.set("x", fake.channel);
+    worker.start();
+    const id = await post("x", "bob", "hello");
+    await until(async () => (await state(id)).error?.code === "retry");
+    expect((await state(id)).sendingSince).toBeUndefined();
+    await pass(60_000);
+    await until(async () => (await state(id)).status === "delivered");
+    expect(fake.calls).toHaveLength(2);
+  });
+
+  it("goes to a channel that can find out after a retry of which the channel says that it may have arrived", async () => {
+    let found = 0;
+    const fake = fakeChannel({ resend: async () => (found++, { status: "sent" }) });
+    fake.answers.push({ status: "retry", reason: "cut", afterMs: 100, uncertain: true });
+    channels.set("x", fake.channel);
+    worker.start();
+    const id = await post("x", "bob", "hello");
+    await until(async () => (await state(id)).error?.code === "retry");
+    await pass(100);
+    await until(async () => (await state(id)).status === "delivered");
+    expect([fake.calls.length, found]).toEqual([1, 1]);
   });
 });
 

@@ -134,7 +134,7 @@ const isRoot = process.getuid?.() === 0;
 describe("the container file", () => {
   it("takes in what the steps need and nothing that is a secret", () => {
     const names = context();
-    expect(names.filter((name) => /secret|\.env$|token|\.rouse|rouse\.db|\.log$/i.test(name) && !name.endsWith(".ts"))).toEqual([]);
+    expect(names.filter((name) => /secret|\.env$|token|\.rouse|rouse\.db|\.log$/i.test(name) && !/\.tsx?$/.test(name))).toEqual([]);
     expect(names.some((name) => name.startsWith("test/") || name.startsWith("node_modules"))).toBe(false);
     expect(readFileSync(join(ROOT, ".npmrc"), "utf8")).not.toMatch(/auth|token|password/i);
     expect(TEXT).not.toMatch(/^ARG .*(?:TOKEN|KEY|SECRET)/m);

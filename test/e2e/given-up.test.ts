@@ -5,6 +5,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
+import type { RunRecord } from "../../src/store/types.ts";
+import { manualClock } from "../delivery/support.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { startProgram, type Program } from "./program.ts";
@@ -34,6 +36,14 @@ async function accept(program: Program): Promise<string> {
   const body = JSON.stringify({ message: "task", deliver: false, wakeMode: "next-heartbeat" });
   const answer = await fetch(`${program.url}/hooks/agent`, { method: "POST", headers, body });
   return ((await answer.json()) as { runId: string }).runId;
+}
+
+/** Changes a run behind a gateway that is stopped. */
+async function changeRun(runId: string, change: Partial<RunRecord>): Promise<void> {
+  const url = `sqlite:${join(dir, ".rouse", "rouse.db")}`;
+  const { store } = await openStore({ url, clock: systemClock, log: createLogger("silent") });
+  await store.commit((tx) => tx.update("run", runId, change));
+  await store.close();
 }
 
 interface Shown {
@@ -70,10 +80,7 @@ it("counts the starts that an earlier version has noted under another name", asy
   let program = await start("--no-workers");
   const runId = await accept(program);
   await program.stop();
-  const url = `sqlite:${join(dir, ".rouse", "rouse.db")}`;
-  const { store } = await openStore({ url, clock: systemClock, log: createLogger("silent") });
-  await store.commit((tx) => tx.update("run", runId, { status: "running", attempts: 3, cutOff: 2 }));
-  await store.close();
+  await changeRun(runId, { status: "running", attempts: 3, cutOff: 2 });
   program = await start();
   expect(await until(program, runId, ({ status }) => status === "failed")).toMatchObject({ attempts: 3, error: { code: "crashed" } });
   expect(provider.requests).toEqual([]);
@@ -100,6 +107,43 @@ it("does not count as a start that the queue gave a run to a gateway that ended 
     attempts: 1,
   });
   await last.stop();
+});
+
+it("lets other sessions wait half a minute for a run that two kills have cut off, however slow it is", async () => {
+  const first = await start("--no-workers");
+  const suspect = await accept(first);
+  await first.stop();
+  await changeRun(suspect, { status: "running", attempts: 2, crashCount: 1 });
+  // It never ends, as a turn does that waits long for its tools.
+  provider.answer = (request) => (provider.text(request).includes("task") ? undefined : "done");
+  const clock = manualClock(Date.now());
+  const passWhile = async <T>(work: Promise<T>, stepMs: number): Promise<T> => {
+    let isOver = false;
+    void work.finally(() => (isOver = true)).catch(() => undefined);
+    for (; !isOver; await new Promise((done) => setTimeout(done, 20))) await clock.advance(stepMs);
+    return work;
+  };
+  const program = await passWhile(createWorld({ dir, clock, config: modelConfig(provider) }), 20);
+  const reach = (check: () => Promise<boolean> | boolean): Promise<unknown> =>
+    passWhile(
+      program.until(async () => check()),
+      20,
+    );
+  await reach(() => provider.requests.length === 1);
+  const begun = clock.now();
+  const order = async (): Promise<string> =>
+    (await program.post("/hooks/agent", { message: "other", deliver: false, wakeMode: "next-heartbeat" })).body.runId;
+  const status = async (id: string): Promise<string> => (await program.get(`/hooks/runs/${id}`)).body.run.status;
+  const early = await order();
+  await clock.advance(begun + 29_000 - clock.now());
+  expect([await status(early), provider.requests.length]).toEqual(["queued", 1]);
+  await clock.advance(1500);
+  await reach(async () => (await status(early)) === "succeeded");
+  const late = await order();
+  await reach(async () => (await status(late)) === "succeeded");
+  expect(clock.now() - begun).toBeLessThan(45_000);
+  expect(await status(suspect)).toBe("running");
+  await passWhile(program.stop(), 1000);
 });
 
 it("gives up the run that ends the process alone: none of those that were under way beside it", { timeout: 120_000 }, async () => {

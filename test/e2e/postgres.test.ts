@@ -12,6 +12,7 @@ import { createProvider, modelConfig, type Provider } from "./provider.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "postgres-hook-token-0123456789";
+const OPERATOR_TOKEN = "postgres-operator-token-0123456789";
 
 interface Answer {
   ok: boolean;
@@ -38,7 +39,7 @@ describePostgres("gateways on PostgreSQL", () => {
       to: "shop",
     };
     const config = {
-      gateway: { port: 0, drainSeconds: 5 },
+      gateway: { port: 0, drainSeconds: 5, token: OPERATOR_TOKEN },
       store: { url: "${STORE_URL}" },
       hooks: { enabled: true, token: TOKEN, mappings: [mapping], allowRequestSessionKey: true },
       ...modelConfig(provider),
@@ -126,5 +127,18 @@ describePostgres("gateways on PostgreSQL", () => {
     expect((await store.get("run", slow.runId))?.attempts).toBe(2);
     await store.close();
     for (const program of programs) expect(program.output()).not.toMatch(/"level":(?:50|60)/);
+  }, 120_000);
+
+  it("cancel a run of a gateway that was killed, though the gateway that is asked continues it", async () => {
+    provider.answer = () => undefined;
+    const first = await start();
+    const { runId } = await post(first, "agent", { message: "take your time", deliver: false });
+    await until(() => provider.requests.length === 1);
+    await first.kill();
+    const next = await start();
+    // The lease of the first gateway still holds.
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+    const answer = await fetch(`${next.url}/admin/v1/runs/${runId}/cancel`, { method: "POST", headers });
+    expect([answer.status, (await runOf(next, runId)).status]).toEqual([200, "cancelled"]);
   }, 120_000);
 });

@@ -135,7 +135,7 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
   const waiting = [...accepted.narrow, ...accepted.batch];
   for (let i = 0; i < 600; i++) {
     const left = await Promise.all(waiting.map(({ runId }) => status(runId)));
-    if (left.every((now) => now === "succeeded")) break;
+    if (left.every((now) => now === "succeeded" || now === "failed")) break;
     await new Promise((done) => setTimeout(done, 100));
   }
   for (let i = 0; i < 100 && accepted.narrow.some(({ runId }) => !receipts.has(runId)); i++)
@@ -161,19 +161,25 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
     expect(promised(path).filter((text) => !said(path).includes(text))).toEqual([]);
   }
   expect(of("shadow")).toEqual([]);
-  expect(of("narrow").every((run) => run.status === "succeeded")).toBe(true);
-  expect(of("batch").every((run) => run.status === "succeeded")).toBe(true);
+  // A run that was under way at three kills is given up, visibly. The third time nothing else is under way, so that each of
+  // these takes a kill of its own.
+  const isGivenUp = (run: RunRecord): boolean => run.status === "failed" && run.error?.code === "crashed";
+  const isEnded = (run: RunRecord): boolean => run.status === "succeeded" || isGivenUp(run);
+  const unfinished = [...of("narrow"), ...of("batch")].filter((run) => !isEnded(run));
+  expect(unfinished.map(({ id, status, error, crashCount }) => ({ id, status, error, crashCount }))).toEqual([]);
+  const givenUp = runs.filter(isGivenUp).length;
+  expect(givenUp).toBeLessThanOrEqual(KILLS / 3);
   // Every event is in the run that its answer named, and windows did collect.
   const byId = new Map(runs.map((run) => [run.id, plainText(run.spec.input)]));
   expect(accepted.batch.filter(({ n, runId }) => !byId.get(runId)?.includes(`batch-${n}.`))).toEqual([]);
   expect(of("batch").length).toBeLessThan(said("batch").length);
   // Limits count on where they were: a crash gives nothing back.
   expect(most).toBeLessThanOrEqual(CONCURRENT);
-  expect(of("hourly").filter((run) => run.status === "succeeded")).toHaveLength(HOURLY);
+  expect(of("hourly").filter(isEnded)).toHaveLength(HOURLY);
   expect(of("hourly").filter((run) => run.status === "parked")).toHaveLength(of("hourly").length - HOURLY);
   // One receipt a run, under one id however often it was sent.
   expect(accepted.narrow.filter(({ runId }) => receipts.get(runId)?.size !== 1)).toEqual([]);
   console.log(
-    `${KILLS} kills: ${accepted.narrow.length} narrow, ${accepted.hourly.length} hourly (${HOURLY} started), ${accepted.batch.length} collected in ${of("batch").length} runs, ${accepted.shadow.length} in shadow`,
+    `${KILLS} kills: ${accepted.narrow.length} narrow, ${accepted.hourly.length} hourly (${HOURLY} started), ${accepted.batch.length} collected in ${of("batch").length} runs, ${accepted.shadow.length} in shadow, ${givenUp} given up`,
   );
-}, 120_000);
+}, 300_000);

@@ -41,7 +41,7 @@ export interface WorldOptions {
   /** Whether to listen and run workers. */
   start?: boolean;
   workers?: boolean;
-  logLevel?: "silent" | "trace";
+  logLevel?: "silent" | "warn" | "trace";
   dir?: string;
   clock?: Clock;
   fetch?: typeof fetch;
@@ -55,11 +55,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), typeof content === "string" ? content : JSON.stringify(content));
   };
-  const { hooks = {}, gateway: gatewayConfig = {}, ...rest } = (options.config ?? {}) as { hooks?: object; gateway?: object };
+  const { hooks = {}, gateway: gatewayConfig = {}, ...rest } = (options.config ?? {}) as Record<string, object | undefined>;
+  // By default, the turn of a channel's message begins 0.8 s later, in case another message follows.
+  const sessions = rest["channels"] && { sessions: { quietTime: "30ms", ...rest["sessions"] } };
   write("rouse.json5", {
     gateway: { port: 0, drainSeconds: 1, ...gatewayConfig },
     hooks: { enabled: true, token: TOKEN, ...hooks },
     ...rest,
+    ...sessions,
   });
   for (const [name, content] of Object.entries(options.files ?? {})) write(name, content);
   const printed: string[] = [];

@@ -7,13 +7,16 @@ import { systemClock } from "../../src/core/clock.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
+import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { createApprovals } from "../../src/approvals/approvals.ts";
-import { createPairings } from "../../src/people/pairings.ts";
+import { createMemory } from "../../src/memory/notes.ts";
+import { createPeople } from "../../src/people/people.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createBookmarks } from "../../src/admin/bookmarks.ts";
+import { createFailureStates } from "../../src/admin/failure-states.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
 import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/admin/types.ts";
@@ -120,7 +123,14 @@ function fakeSnapshot(): Snapshot {
       names: ["console"],
       checkRecipient: (_id: string, to: string) => ({ ok: true, to }),
     },
-    rooms: { isOwner: () => false, hasOwner: () => false, agentFor: () => agent, bindingsOn: () => [] },
+    rooms: {
+      isOwner: () => false,
+      hasOwner: () => false,
+      entries: [],
+      findEntry: () => undefined,
+      agentFor: () => agent,
+      bindingsOn: () => [],
+    },
   };
   return snapshot as unknown as Snapshot;
 }
@@ -197,6 +207,7 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
+    memory: createMemory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
     approvals: createApprovals({
       store: handle.store,
       clock: systemClock,
@@ -204,7 +215,7 @@ export async function createWorld(): Promise<World> {
       approvers: () => snapshot.approvers,
       questions: createQuestions({ store: handle.store, clock: systemClock }, () => snapshot),
     }),
-    pairings: createPairings({ ...handle, clock: systemClock, channels: () => snapshot.channels }),
+    ...createPeople({ ...handle, clock: systemClock, channels: () => snapshot.channels }),
     rules: createApprovalRules({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
     schedules: {
       list: async () => [],
@@ -215,10 +226,11 @@ export async function createWorld(): Promise<World> {
     },
     keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),
     bookmarks: createBookmarks({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() } }),
+    failures: createFailureStates({ ...handle, clock: systemClock }),
     knowledge: createLazyKnowledge({
-      shared: false,
+      isShared: false,
       dir,
-      embeds: () => false,
+      presence: createFilePresence(join(dir, "knowledge.db"), () => false),
       open: () => Promise.reject(new Error("nothing is opened here")),
     }),
     chats: {

@@ -51,6 +51,23 @@ describe("gateway.console", () => {
     expect((await world.admin("/admin/v1/mappings")).body.console).toBe("read");
   });
 
+  it.each([
+    ["edit", {}],
+    ["edit", { host: "localhost" }],
+    ["read", { publicUrl: "https://hooks.example.com" }],
+    ["read", { host: "0.0.0.0" }],
+    ["edit", { host: "0.0.0.0", console: "edit" }],
+    ["read", { console: "read" }],
+  ])("is %s with %j, for the session of a browser over the network", async (mode, gateway) => {
+    await open(gateway);
+    const cookie = await signIn();
+    const shown = (await (await ask("/admin/v1/mappings", { headers: { cookie, "x-rouse-console": "1" } })).json()) as { console: string };
+    const changed = await post("/changes", { change: CHANGE }, { cookie });
+    expect([shown.console, changed.status, readConfig().includes("An order:")]).toEqual(
+      mode === "edit" ? ["edit", 200, true] : ["read", 403, false],
+    );
+  });
+
   it("off answers 404 and says why, and no session opens the admin API; the token does", async () => {
     await open({ console: "off" });
     for (const path of ["/console", "/console/style.css", "/console/assets/index.js"]) {

@@ -89,6 +89,38 @@ describe("runs an hour", () => {
     expect(asked().slice(2).toSorted()).toEqual(["3", "4"]);
   });
 
+  it("keep runs parked that no worker could take: these are no backlog, as those are that are queued", async () => {
+    let ms = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + ms };
+    world = await start(
+      { mappings: [mapping("shop", { limits: { runsPerHour: 1 }, sessionKey: "hook:{{n}}" })] },
+      { workers: false, clock },
+    );
+    const waiting = async (): Promise<object> => {
+      const [{ status }, activity, { checks }] = await Promise.all(
+        ["status", "activity", "doctor"].map(async (name) => (await world.admin(`/admin/v1/${name}`)).body),
+      );
+      const { message } = checks.find((check: { id: string }) => check.id === "backlog");
+      return { status: status.waiting.turn, activity: activity.waiting.runs, message };
+    };
+    await post("shop", 1);
+    ms = 90_000;
+    await post("shop", 2);
+    await post("shop", 3);
+    ms = 120_000;
+    const turn = { count: 1, oldestSeconds: expect.closeTo(120, -1) };
+    expect(await waiting()).toEqual({
+      status: turn,
+      activity: turn,
+      message: expect.stringMatching(/^1 turns and 0 deliveries wait, the oldest for 2 min: this gateway has no workers/),
+    });
+    const { runs } = (await world.admin("/admin/v1/runs?status=queued")).body;
+    await world.admin(`/admin/v1/runs/${runs[0].id}/cancel`, { method: "POST" });
+    const none = { count: 0, oldestSeconds: 0 };
+    expect(await waiting()).toEqual({ status: none, activity: none, message: "0 turns and 0 deliveries wait" });
+    expect((await world.admin("/admin/v1/status")).body.status.counts).toMatchObject({ "runs.parked": 2 });
+  });
+
   it("are spent by nothing that is refused, not believed, or a duplicate", async () => {
     world = await start({ mappings: [mapping("shop", { limits: { runsPerHour: 1 }, validate: { required: ["n"] } })] }, { workers: false });
     expect((await world.post("/hooks/shop", {})).status).toBe(400);

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SEPARATOR, splitChunks, type TextBlock } from "../../src/knowledge/chunk.ts";
-import { countTokens, indexWords, readQuestion } from "../../src/knowledge/tokenize.ts";
+import { indexWords, readQuestion } from "../../src/knowledge/tokenize.ts";
+import { countTokens } from "../../src/knowledge/tokens.ts";
 
 const terms = (text: string) => readQuestion(text, { codes: ["en"], isOld: false }).terms;
 const text = (content: string, page?: number): TextBlock => ({ kind: "text", text: content, ...(page === undefined ? {} : { page }) });

@@ -5,7 +5,8 @@ import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
-import { createEmbedder, EmbeddingRefused } from "../../src/knowledge/embed.ts";
+import { createEmbedder } from "../../src/knowledge/embed.ts";
+import { EndpointError } from "../../src/knowledge/endpoint.ts";
 import { fuseRankings } from "../../src/knowledge/ranking.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
 import { newSchema, sqlSource } from "../store/postgres.ts";
@@ -18,16 +19,18 @@ afterEach(async () => {
 });
 
 /** Knows two meanings, whatever the words. */
-function meanings(model = "m"): Embedder & { calls: string[][]; down: boolean; refuse: RegExp | undefined } {
+function meanings(model = "m"): Embedder & { calls: string[][]; down: boolean; failure: Error; refuse: RegExp | undefined } {
   const embedder = {
     model,
     calls: [] as string[][],
     down: false,
+    failure: new Error("the endpoint is down"),
     refuse: undefined as RegExp | undefined,
     async embed(texts: readonly string[]) {
       embedder.calls.push([...texts]);
-      if (embedder.down) throw new Error("the endpoint is down");
-      if (texts.some((text) => embedder.refuse?.test(text))) throw new EmbeddingRefused();
+      if (embedder.down) throw embedder.failure;
+      if (texts.some((text) => embedder.refuse?.test(text)))
+        throw new EndpointError("the endpoint refuses the text", "answered", { isRefused: true });
       return texts.map((text) => Float32Array.from([/dog|puppy|hound/i.test(text) ? 3 : 0.1, /ship|vessel|boat/i.test(text) ? 3 : 0.1]));
     },
   };
@@ -103,6 +106,17 @@ describeBoth((make) => {
       clock.wake();
       await until(async () => (await embedded(document.id)) === 1);
       expect(await world.found("puppy")).toEqual(["The hound sleeps."]);
+    });
+
+    it("an endpoint that asks for a longer wait is given it", async () => {
+      const embed = meanings();
+      embed.failure = new EndpointError("the endpoint answered 429", "busy", { headers: { "retry-after": "600" } });
+      embed.down = true;
+      const clock = handClock();
+      world = await make({ embed, clock });
+      await world.index("The hound sleeps.");
+      await until(() => clock.sleeps.length === 1);
+      expect(clock.sleeps).toEqual([600_000]);
     });
 
     it("a text that the endpoint refuses holds up no other", async () => {
@@ -189,18 +203,18 @@ describe("an OpenAI-compatible endpoint", () => {
   });
 
   it.each([
-    [400, EmbeddingRefused],
-    [413, EmbeddingRefused],
-    [401, Error],
-    [429, Error],
-    [500, Error],
-  ])("status %i", async (status, kind) => {
+    [400, true],
+    [413, true],
+    [401, false],
+    [429, false],
+    [500, false],
+  ])("status %i", async (status, isRefused) => {
     const server = await serve(() => ({ status, json: { error: { message: "no" } } }));
     const error = await createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch })
       .embed(["a"], signal)
       .catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(kind);
-    expect(error instanceof EmbeddingRefused).toBe(kind === EmbeddingRefused);
+    expect(error).toBeInstanceOf(EndpointError);
+    expect(error).toMatchObject({ isRefused });
     server.close();
   });
 

@@ -1,9 +1,10 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { chunkTokens } from "../../src/knowledge/shared/terms.ts";
 import { DocumentTokenizer, indexWords } from "../../src/knowledge/tokenize.ts";
-import { describeBoth, type KnowledgeWorld } from "./world.ts";
+import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 
 const TEXTS = {
   de: "Die Krankenhäuser der Stadt werden jeden Morgen mit frischer Wäsche beliefert. Das ist für die Patienten sehr wichtig.",
@@ -46,7 +47,8 @@ describe("the language of a passage", () => {
   it("is that of the passage before if it does not tell its own", () => {
     const tokenizer = new DocumentTokenizer();
     const unknown = "Wäschelieferung Krankenhaus Nord 17";
-    expect(new DocumentTokenizer().toIndexForm(unknown)).toMatchObject({ languages: ["en"], grams: [] });
+    // Alone it has letters that English lacks: of some Latin language.
+    expect(new DocumentTokenizer().toIndexForm(unknown)).toMatchObject({ languages: ["mis"], grams: expect.stringMatching(/^wasc asch /) });
     tokenizer.toIndexForm(TEXTS.de);
     expect(tokenizer.toIndexForm(unknown).languages).toEqual(["de"]);
   });
@@ -57,7 +59,7 @@ describe("the language of a passage", () => {
   });
 
   it("English texts and scripts without spaces have no n-grams: their index is as small as it was", () => {
-    for (const text of [TEXTS.en, TEXTS.zh, "Rouse 2.0", ""]) expect(new DocumentTokenizer().toIndexForm(text).grams).toEqual([]);
+    for (const text of [TEXTS.en, TEXTS.zh, "Rouse 2.0", ""]) expect(new DocumentTokenizer().toIndexForm(text).grams).toBe("");
   });
 });
 
@@ -84,6 +86,14 @@ describeBoth((make) => {
       await world.index(hidden, { tenant: "other" });
       expect(await world.found("Krankenhausküchen", { agentIds: ["support"] })).toEqual([TEXTS.de]);
       expect(await world.found("Krankenhausküchen", { agentIds: ["ops"] })).toEqual([hidden, TEXTS.de]);
+    });
+
+    it("n-grams that were asked for before find what came since, and not what has gone", async () => {
+      expect(await world.found("Sägewerk")).toEqual([]);
+      const document = await world.index("Die Sägewerke an dem Fluss sind seit dem Winter nicht mehr in Betrieb.");
+      expect(await world.found("Sägewerk")).toHaveLength(1);
+      await world.knowledge.remove("t", document.id);
+      expect(await world.found("Sägewerk")).toEqual([]);
     });
 
     it("a deleted document leaves no n-grams", async () => {
@@ -113,16 +123,68 @@ describeBoth((make) => {
   });
 });
 
+describe("a file with n-grams that have the long marks of form 1", () => {
+  const NEXT = "Das zweite Krankenhausgebäude ist für die Kinder der Stadt, und es ist nicht weit von hier.";
+  let world: KnowledgeWorld;
+  let id = "";
+  beforeAll(async () => {
+    world = await createWorld();
+    ({ id } = await world.index(TEXTS.de));
+    await world.index(TEXTS.ru, { tenant: "other" });
+    await world.knowledge.close();
+    makeForm1(world.dir);
+    await world.restart();
+  });
+  afterAll(() => world.close());
+
+  it("is found as it is, together with passages that are indexed later", async () => {
+    expect(await world.found("Krankenhausgarten")).toEqual([TEXTS.de]);
+    await world.index(NEXT);
+    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual([NEXT, TEXTS.de].toSorted());
+    expect(await world.found("зонтик", { tenant: "other" })).toEqual([TEXTS.ru]);
+  });
+
+  it("has short marks after it is indexed again", async () => {
+    await world.knowledge.reindex("t", id);
+    await world.knowledge.wait(id, 20_000);
+    expect((await world.found("Krankenhausgarten")).toSorted()).toEqual([NEXT, TEXTS.de].toSorted());
+    const db = new DatabaseSync(join(world.dir, "knowledge.db"), { readOnly: true });
+    expect(db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("t"))).toEqual({ n: 0 });
+    expect(db.prepare("SELECT count(*) AS n FROM grams WHERE grams MATCH ?").get(longMark("other"))).toEqual({ n: 1 });
+    db.close();
+  });
+});
+
+const longMark = (tenant: string): string =>
+  `"${BigInt(`0x${createHash("sha256").update(tenant).digest("hex").slice(0, 15)}`).toString(36)}"`;
+
+/** Writes the file of a closed world as a version with form 1 has left it. */
+function makeForm1(dir: string): void {
+  const db = new DatabaseSync(join(dir, "knowledge.db"));
+  const rows = db
+    .prepare("SELECT p.seq, p.text, d.tenant FROM passages p JOIN chunks c USING (seq) JOIN documents d ON d.seq = c.doc")
+    .all();
+  db.exec(`DELETE FROM grams; UPDATE documents SET form = 1; DROP TABLE gram_tenants; DROP TABLE word_places; DROP INDEX documents_long_marks;
+    DELETE FROM migrations WHERE version = 3`);
+  for (const { seq, text, tenant } of rows as unknown as { seq: number; text: string; tenant: string }[]) {
+    const mark = longMark(tenant).slice(1, -1);
+    const { grams } = new DocumentTokenizer().toIndexForm(text);
+    const body = [mark, ...grams.split(" ").map((gram) => mark + gram)].join(" ");
+    db.prepare("INSERT INTO grams (rowid, body) VALUES (?, ?)").run(seq, body);
+  }
+  db.close();
+}
+
 /** Writes the index of a world's only passage as it was before. */
 async function makeOld(world: KnowledgeWorld, text: string): Promise<void> {
   const words = indexWords(text);
   if (world.isShared) {
-    const { tokens, length } = chunkTokens("t", { words, grams: [] });
+    const { tokens, length } = chunkTokens("t", { words, grams: "" });
     await world.execute("UPDATE knowledge_chunks SET tokens = $1::bigint[], words = $2, gram_count = 0", [`{${tokens.join(",")}}`, length]);
     await world.execute("DELETE FROM knowledge_languages", []);
     return world.execute("UPDATE knowledge_documents SET form = 0", []);
   }
-  const db = new DatabaseSync(join(world.dir, "knowledge.db"));
+  const db = new DatabaseSync(join(world.dir, "knowledge.db"), { timeout: 5000 });
   db.exec("DELETE FROM words; DELETE FROM grams; DELETE FROM languages; UPDATE chunks SET gram_count = 0; UPDATE documents SET form = 0");
   db.prepare("INSERT INTO words (rowid, body) VALUES ((SELECT seq FROM chunks), ?)").run(words);
   db.close();

@@ -1,11 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { evaluate } from "../../src/knowledge/evaluate.ts";
+import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
+import { createSharedPresence } from "../../src/knowledge/presence.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
-import { describePostgres, newSchema, plainly, POSTGRES, type Schema } from "../store/postgres.ts";
+import type { SqlSource } from "../../src/store/sql.ts";
+import { describePostgres, newSchema, plainly, POSTGRES, sqlSource, type Schema } from "../store/postgres.ts";
 import { postgresAddress } from "../store/postgres-client.ts";
 import { silent } from "../store/home.ts";
 import { FIXTURES, onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
@@ -34,6 +38,19 @@ const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
+/** An embedder that gives all texts the same vector, and the texts that it was given. */
+function recordingEmbedder(): { embed: Embedder; texts: string[] } {
+  const texts: string[] = [];
+  const embed: Embedder = {
+    model: "m",
+    embed: async (some) => {
+      texts.push(...some);
+      return some.map(() => Float32Array.from([1, 0]));
+    },
+  };
+  return { embed, texts };
+}
+
 /** A reader that never comes to an end, unless the document says so. */
 function endless(world: KnowledgeWorld): string {
   const file = join(world.dir, "endless.mjs");
@@ -53,6 +70,25 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(readdirSync(join(reads.dir, "tmp"))).toEqual([]);
     expect(readdirSync(join(takes.dir, "tmp"))).toEqual([]);
     expect((await takes.upload(text)).duplicate).toBe(true);
+  });
+
+  it("one that knows of no document opens nothing for them, and reads what another one takes first", async () => {
+    let opened = 0;
+    const presence = createSharedPresence(sqlSource(schema) as SqlSource, { env: process.env, log: silent });
+    const open = async () => {
+      opened++;
+      return (await gateway({ start: false })).knowledge;
+    };
+    const knowledge = createLazyKnowledge({ dir: tmpdir(), isShared: true, presence, open });
+    await knowledge.start();
+    const scope = { tenant: "t", agentIds: ["a"] };
+    expect([await knowledge.has(scope), await knowledge.search({ tenant: "t", text: "walrus" }), opened]).toEqual([false, [], 0]);
+    const takes = await gateway({ start: false });
+    const { document } = await takes.upload("The walrus sleeps.");
+    expect(await presence.has("other")).toBe(false);
+    expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({ status: "ready" });
+    expect([await knowledge.has(scope), opened]).toEqual([true, 1]);
+    await knowledge.close();
   });
 
   it("a document that one deletes another stops reading", async () => {
@@ -113,19 +149,35 @@ describePostgres("several gateways on one PostgreSQL", () => {
   });
 
   it("vectors are made once, by whichever gateway comes first", async () => {
-    const texts: string[] = [];
-    const embed: Embedder = {
-      model: "m",
-      embed: async (some) => {
-        texts.push(...some);
-        return some.map(() => Float32Array.from([1, 0]));
-      },
-    };
+    const { embed, texts } = recordingEmbedder();
     const [one, two] = [await gateway({ embed }), await gateway({ embed })];
     const made = await Promise.all(Array.from({ length: 20 }, (_, n) => [one, two][n % 2]?.index(`Text number ${n}.`)));
     for (const document of made) await until(async () => (await one.knowledge.get("t", document?.id ?? ""))?.embeddedCount === 1);
     expect(texts).toHaveLength(20);
     expect((await two.knowledge.search({ tenant: "t", text: "nothing alike", limit: 30 })).length).toBe(20);
+  });
+
+  it("a vector that another gateway made while it waited for that one's claim is not made again", async () => {
+    const plain = await gateway();
+    await plain.index("One text.");
+    const { embed, texts } = recordingEmbedder();
+    await plainly(async (other) => {
+      await other.query(`SET search_path TO "${schema.name}"`);
+      await other.query("BEGIN");
+      await other.query(
+        "INSERT INTO knowledge_claims (seq, holder, until) SELECT seq, 'other', now() + interval '1 hour' FROM knowledge_chunks",
+      );
+      const world = await gateway({ embed });
+      await until(() => plainly(async (looker) => (await looker.query("SELECT 1 FROM pg_locks WHERE NOT granted")).rowCount !== 0));
+      await other.query("INSERT INTO knowledge_vectors (seq, model, dimension, vector) SELECT seq, 'm', 2, '' FROM knowledge_chunks");
+      await other.query("DELETE FROM knowledge_claims");
+      await other.query("COMMIT");
+      await world.index("Another text.");
+      await until(() => texts.length > 0);
+    });
+    expect(texts).toEqual(["Another text."]);
+    const claims = await plainly((client) => client.query(`SELECT seq FROM "${schema.name}".knowledge_claims`));
+    expect(claims.rows.length).toBeLessThan(2);
   });
 
   it("a kill in the middle of indexing loses nothing that was accepted: another takes it over", { timeout: 120_000 }, async () => {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
+import { toEntry } from "../../src/knowledge/db/postings.ts";
 import { toStem } from "../../src/knowledge/stem.ts";
 import { indexWords } from "../../src/knowledge/tokenize.ts";
 import { FIXTURES } from "./world.ts";
@@ -19,15 +20,30 @@ it("makes the stems that SQLite makes: both databases find the same", () => {
   const words = new Set([...OTHERS, ...ROOTS.flatMap((root) => ENDINGS.map((ending) => root + ending))]);
   for (const language of ["en", "zh"])
     for (const word of indexWords(readFileSync(join(FIXTURES, `corpus-${language}`, "corpus.jsonl"), "utf8")).split(" ")) words.add(word);
-  const list = [...words];
+  const made = listMade([...words]);
+  expect(made.length).toBeGreaterThan(1500);
+  expect(made.map(([word]) => [word, toStem(word)])).toEqual(made);
+});
+
+it("knows the entry of a word in SQLite's index, or that it does not know it", () => {
+  const letters = Array.from({ length: 0xd800 }, (_, code) => String.fromCharCode(code));
+  const words = letters.filter((letter) => letter.normalize("NFKC").toLowerCase() === letter && toEntry(letter) !== undefined);
+  expect(words.length).toBeGreaterThan(30_000);
+  expect(toEntry("việt")).toBeUndefined();
+  const made = listMade(words.map((letter) => `x${letter}q${letter}`));
+  expect(made).toHaveLength(words.length);
+  expect(made.filter(([word, term]) => toEntry(word) !== term)).toEqual([]);
+});
+
+/** Words, and what SQLite makes of them. */
+function listMade(words: readonly string[]): [string, string][] {
   const db = new DatabaseSync(":memory:");
   db.exec(`CREATE VIRTUAL TABLE words USING fts5(body, tokenize="porter unicode61 categories 'L* N* Co M*'");
     CREATE VIRTUAL TABLE stems USING fts5vocab(words, 'instance'); BEGIN`);
   const insert = db.prepare("INSERT INTO words (rowid, body) VALUES (?, ?)");
-  for (const [index, word] of list.entries()) insert.run(index, word);
+  for (const [index, word] of words.entries()) insert.run(index, word);
   db.exec("COMMIT");
   const made = db.prepare("SELECT doc, term FROM stems").all() as { doc: number; term: string }[];
-  expect(made.length).toBeGreaterThan(1500);
-  expect(made.map(({ doc }) => [list[doc], toStem(list[doc] as string)])).toEqual(made.map(({ doc, term }) => [list[doc], term]));
   db.close();
-});
+  return made.map(({ doc, term }) => [words[doc] as string, term]);
+}

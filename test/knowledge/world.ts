@@ -14,7 +14,7 @@ import { describePostgres, newSchema, plainly, sqlSource, type Schema } from "..
 
 export const FIXTURES = resolve(import.meta.dirname, "../fixtures/knowledge");
 const MOST_BYTES = 50_000_000;
-const WAIT_MS = 25_000;
+const WAIT_MS = 55_000;
 
 type Upload = Partial<Omit<NewDocument, "file" | "sha256" | "bytes">>;
 
@@ -48,6 +48,7 @@ export interface WorldOptions {
   clock?: Clock;
   extractionChild?: string;
   start?: boolean;
+  env?: Record<string, string | undefined>;
 }
 
 const TABLES = ["documents", "chunks", "passages", "vectors", "words_docsize", "grams_docsize"];
@@ -113,7 +114,7 @@ export function describeBoth(tests: (make: MakeWorld) => void): void {
 /** Documents in a folder of their own, or in a schema of PostgreSQL. */
 export async function createWorld(options: WorldOptions = {}, schema?: Schema): Promise<KnowledgeWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
-  const { config = {}, embed, clock = systemClock, extractionChild, start = true } = options;
+  const { config = {}, embed, clock = systemClock, extractionChild, start = true, env } = options;
   const { drop, ...side } = schema ? postgresSide(schema) : sqliteSide(dir);
   const open = (): Promise<Knowledge> =>
     createKnowledge({
@@ -123,6 +124,7 @@ export async function createWorld(options: WorldOptions = {}, schema?: Schema): 
       log: createLogger("silent"),
       config: knowledgeSchema.parse(config),
       ...(embed ? { embed } : {}),
+      ...(env ? { env } : {}),
       ...(extractionChild === undefined ? {} : { extractionChild }),
     });
   let knowledge = await open();

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { createPersonCode, parsePersonDecision } from "../../src/people/codes.ts";
 import { parseDecision } from "../../src/core/decision.ts";
-import { getPhrases, LANGUAGES } from "../../src/core/phrases.ts";
+import { getPhrases } from "../../src/core/phrases.ts";
 import { createCli } from "../cli/world.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -22,16 +22,6 @@ it("codes of people are never codes of tool calls, and have no characters that l
   }
   expect(parsePersonDecision("approve 7f3")).toBeUndefined();
   expect(parsePersonDecision("please approve HK7X3PTW")).toBeUndefined();
-});
-
-it("has each phrase in each language, with the code", () => {
-  for (const language of ["en", "de", "fr", "es", "ru", "zh", "ar", "pt", "ja"]) {
-    expect(LANGUAGES).toContain(language);
-    expect(getPhrases(`${language}-xx`).pairing("HK7X3PTW")).toContain("HK7X3PTW");
-  }
-  expect(new Set(LANGUAGES.map((language) => getPhrases(language).paired)).size).toBe(LANGUAGES.length);
-  expect(getPhrases("tlh").paired).toBe(getPhrases("en").paired);
-  expect(getPhrases("constructor").paired).toBe(getPhrases("en").paired);
 });
 
 let provider: Provider;
@@ -256,6 +246,10 @@ describe("pairing", () => {
     expect((await rouse("channels", "list")).out).toMatch(/pipe .*from 1, pairing/);
     expect((await rouse("pairing", "revoke", "pipe:eve")).out).toContain("a stranger again");
     expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toEqual([]);
+    await sayOn(world, eve("hello again"));
+    const again = JSON.parse((await rouse("pairing", "list", "--json")).out).pairings[0].code;
+    expect((await rouse("pairing", "deny", again)).out).toContain("pipe:eve  denied");
+    expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toMatchObject([{ state: "denied", by: "operator" }]);
     await cli.close();
   });
 });

@@ -1,5 +1,7 @@
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
 import { runCommandLine } from "../../src/cli/run.ts";
@@ -67,6 +69,21 @@ describe("rouse chat", () => {
       runId: expect.stringMatching(/^run_/),
       reply: expect.stringMatching(/^5/),
     });
+  });
+
+  it("lists the passages that the answer names in its words, and not those whose number is in its code", async () => {
+    for (const [name, text] of [
+      ["returns.md", "The warehouse takes returns within thirty days."],
+      ["repairs.md", "The warehouse repairs within ninety days."],
+    ] as const) {
+      writeFileSync(join(world.dir, name), text);
+      expect((await rouse(["knowledge", "add", join(world.dir, name)])).code).toBe(0);
+    }
+    const search = { id: "call_1", name: "knowledge_search", arguments: JSON.stringify({ query: "warehouse days" }) };
+    world.model.says = (_asked, call) => (call === 0 ? { calls: [search] } : { text: ["After [2], not in `a[1]`."] });
+    const { code, err } = await rouse(["chat", "sales", "-m", "How long?"]);
+    expect(code).toBe(0);
+    expect(err.match(/^\[\d\] .*$/gm)).toEqual([expect.stringMatching(/^\[2\] (returns|repairs)\.md {2}\S+#0$/)]);
   });
 
   it("stops a turn on Ctrl-C, and goes on", async () => {

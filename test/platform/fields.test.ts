@@ -187,6 +187,10 @@ describe("ranges and forms", () => {
     [{ audio: { voice: "alloy", format: "wav" } }, "audio"],
     [{ modalities: ["text", "audio"] }, "modalities"],
     [{ web_search_options: {} }, "web_search_options"],
+    [{ background: true }, "background"],
+    [{ conversation: "c" }, "conversation"],
+    [{ messages: [...USER, { role: "assistant", audio: { id: "a" } }, ...USER] }, "messages[1].audio"],
+    [{ messages: [...USER, { role: "function", name: "f", content: "x" }] }, "messages[1].role"],
   ])("%j is refused by its name", async (body, param) => {
     expect(await refused(body)).toEqual([400, param, "unsupported_parameter"]);
   });
@@ -236,6 +240,24 @@ describe("images", () => {
       { type: "text", text: "What is this?" },
       { type: "image_url", image_url: { url: dataUri(image, type) } },
     ]);
+  });
+
+  it("are named to a model that sees none, with a warning of the run", async () => {
+    const blind = await platformWorld({ images: false });
+    try {
+      expect((await blind.chat({ messages: imageMessage(dataUri(png(10, 10))) })).status).toBe(200);
+      expect(blind.model.asked[0]?.body.messages[1].content).toEqual([
+        { type: "text", text: "What is this?" },
+        { type: "text", text: "[image image/png] (this model cannot see images)" },
+      ]);
+      const [{ id }] = (await blind.admin("/admin/v1/runs")).body.runs;
+      const { warnings } = (await blind.admin(`/admin/v1/runs/${id}`)).body.run;
+      expect(warnings).toEqual(["the model cannot see the images of the request (`images` of its provider)"]);
+      const agents = await blind.ask("/v1/agents");
+      expect(((await agents.json()) as { data: { capabilities: string[] }[] }).data[0]?.capabilities).not.toContain("images");
+    } finally {
+      await blind.close();
+    }
   });
 
   it.each<[string, () => string, string]>([

@@ -49,6 +49,40 @@ describe("an agent with `knowledge: auto`", () => {
     expect(body.choices[0].message.annotations[0].url_citation.url).toBe(`rouse:documents/${terms}#${terms}#0`);
   });
 
+  it("is cited where its answer has the number, and not in code, a checklist or at all without one", async () => {
+    const annotationsOf = async (text: string) => {
+      world.model.says = () => ({ text: [text] });
+      const { body } = await ask("ops");
+      return [
+        body.citations?.length,
+        body.choices[0].message.annotations?.map(({ url_citation: at }: { url_citation: { start_index: number; end_index: number } }) =>
+          text.slice(at.start_index, at.end_index),
+        ),
+      ];
+    };
+    expect(await annotationsOf("30 days [1], really [1].")).toEqual([1, ["[1]", "[1]"]]);
+    expect(await annotationsOf("I do not know.")).toEqual([undefined, undefined]);
+    expect(await annotationsOf("Write `arr[1]`.\n\n```\nb[1]\n```\n\n- [1] done\n\nSee \\[1].")).toEqual([undefined, undefined]);
+  });
+
+  it("has other numbers for other passages later in a session, and the same for the same", async () => {
+    const marks = await world.index("marks.md", "Parcels weigh 20 kilograms at most.[1]\n\n[1] See the tariff.");
+    const headers = { "x-session-id": "numbers" };
+    const turn = async (content: string, text: string) => {
+      world.model.says = () => ({ text: [text] });
+      return (await world.chat({ model: "ops", messages: [{ role: "user", content }] }, { key: DESK, ...headers })).body;
+    };
+    const first = await turn("How long are returns taken?", "30 days [1].");
+    expect(first.citations).toMatchObject([{ index: 1, document_id: terms }]);
+    const second = await turn("What do parcels weigh?", "20 kilograms [2]; as I said, 30 days [1].");
+    expect(second.citations).toMatchObject([
+      { index: 1, document_id: terms },
+      { index: 2, document_id: marks.body.id },
+    ]);
+    expect(said(1)).toContain(String.raw`most.\\[1]`);
+    await world.del(`documents/${marks.body.id}`);
+  });
+
   it("cites them once in a stream", async () => {
     const { text } = await ask("ops", { stream: true });
     const chunks = eventsOf(text).filter((chunk) => typeof chunk === "object");
@@ -72,7 +106,7 @@ describe("an agent with the tool", () => {
     const { body } = await ask("sales", {}, SALES);
     expect(tools()).toEqual(["knowledge_search"]);
     const result = world.model.asked[1]?.body.messages.find(({ role }: { role: string }) => role === "tool").content;
-    expect(result).toMatch(/^<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^]*\[1\] document terms\.md\n[^]*30 days/);
+    expect(result).toMatch(/^<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^]*\[1\] document terms\.md \(doc_\w+#0\)\n[^]*30 days/);
     expect(result).not.toContain("4711");
     expect([body.choices[0].message.content, body.citations.map((one: { document_id: string }) => one.document_id)]).toEqual([
       "30 days [1].",
@@ -95,7 +129,7 @@ describe("an agent with the tool", () => {
   it("finds no more of a document once it is deleted", async () => {
     const { body } = await world.index("gone.md", "The walrus is in the harbour.", { agent_id: "sales" });
     const find = async (): Promise<unknown> => {
-      world.model.says = (_asked, call) => (call === 0 ? search("walrus") : { text: ["x"] });
+      world.model.says = (_asked, call) => (call === 0 ? search("walrus") : { text: ["x [1]"] });
       world.model.asked.length = 0;
       return (await ask("sales")).body.citations;
     };

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
+import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { userFolder } from "../plugin/support.ts";
@@ -102,7 +103,7 @@ describe("an agent's documents in turns that no API key begins", () => {
     expect(await run({ agentId: "sales" })).toMatchObject({ status: "succeeded", reply: "30 days [1]." });
     expect([tools(), asked()]).toEqual([["knowledge_search"], expect.stringMatching(/^An event arrived/)]);
     const result = world.model.asked[1]?.body.messages.find(({ role }: { role: string }) => role === "tool").content;
-    expect(result).toMatch(/^<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^]*\[1\] document terms\.md\n[^]*30 days/);
+    expect(result).toMatch(/^<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^]*\[1\] document terms\.md \(doc_\w+#0\)\n[^]*30 days/);
     expect(result).not.toMatch(/4711|99 days/);
   });
 
@@ -175,7 +176,12 @@ describe("a gateway without documents of the operator", () => {
       opened++;
       return Promise.reject(new Error("opened"));
     };
-    const knowledge = createLazyKnowledge({ dir, shared: false, open, embeds: () => false });
+    const knowledge = createLazyKnowledge({
+      dir,
+      isShared: false,
+      open,
+      presence: createFilePresence(join(dir, "knowledge.db"), () => false),
+    });
     await knowledge.start();
     expect([await knowledge.has({ tenant: "default", agentIds: ["a"] }), opened]).toEqual([false, 0]);
     await expect(knowledge.has({ tenant: "shop", agentIds: ["a"] })).rejects.toThrow("opened");

@@ -110,13 +110,13 @@ const toolNames = () => (model.asked[0]?.body.tools ?? []).map((tool: { function
 describe("passages", () => {
   it("of an agent with `auto` stand before the question, as outside text, and are cited", async () => {
     const { end } = await ask("ops", "May I return it?");
-    expect(asked).toEqual([{ tenant: "acme", agentId: "ops", text: "May I return it?", limit: 8, perDocument: 4 }]);
+    expect(asked).toEqual([{ tenant: "acme", agentId: "ops", text: "May I return it?", limit: 8, perDocument: 4, relevantOnly: true }]);
     const said = JSON.stringify(model.asked[0]?.body.messages.at(-1).content);
     expect(said).toMatch(
       /\[1\][^<]*<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^<]*terms\.pdf, page 3[^<]*Returns within 30 days[^]*<<<END_EXTERNAL_CONTENT \1>>>[^]*May I return it\?/,
     );
     expect(said.match(/<<<END_EXTERNAL_CONTENT/g)).toHaveLength(1);
-    expect(end.citations).toEqual(PASSAGES.slice(0, 1));
+    expect(end.citations).toEqual([{ ...PASSAGES[0], number: 1 }]);
   });
 
   it("are looked up by the model with a tool, whose result is outside text, each numbered once", async () => {
@@ -181,6 +181,7 @@ describe("a store that fails", () => {
 
 describe("citations", () => {
   it("stand once, at the root of the body or of the last chunk, and on the message", async () => {
+    model.says = () => ({ text: ["Within 30 days [1]."] });
     const { end, turn } = await ask("ops", "May I return it?");
     const body = chatCompletion({ turn, model: "ops" }, end);
     expect(chatAnswer.safeParse(body).error).toBeUndefined();

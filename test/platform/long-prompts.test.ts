@@ -23,10 +23,27 @@ describe("a conversation that is longer than the window", () => {
     expect(world.model.asked).toEqual([]);
   });
 
+  it.each([
+    ["system text", "/v1/chat/completions", { messages: [{ role: "system", content: words(11_000) }, ...ask("Hi.")] }],
+    ["one message", "/v1/chat/completions", { messages: ask(words(11_000)) }],
+    ["a message in Chinese", "/v1/chat/completions", { messages: ask("订单已经发货了吗".repeat(6_000)) }],
+    [
+      "the description of a tool",
+      "/v1/chat/completions",
+      { messages: ask("Hi."), tools: [{ type: "function", function: { name: "look", description: words(11_000) } }] },
+    ],
+    ["instructions", "/v1/responses", { input: "Hi.", instructions: words(11_000) }],
+  ])("counts the words of %s", async (_what, path, body) => {
+    world = await platformWorld({ contextTokens: 10_000 });
+    const { status, body: answer } = await world.call(path, { model: "ops", ...body });
+    expect([status, answer.error]).toMatchObject([400, TOO_LONG]);
+    expect(world.model.asked).toEqual([]);
+  });
+
   it("goes to the provider whole, if that is not sure: it counts better", async () => {
     world = await platformWorld({ contextTokens: 10_000 });
-    // The estimate is too high: about 12,000 tokens at three characters each.
-    const messages = conversation(3_600);
+    // The estimate is too high: about 25,000 tokens at three characters each, but 8,000 words.
+    const messages = conversation(8_000);
     expect((await world.chat({ messages })).status).toBe(200);
     expect(world.model.asked[0]?.body.messages.slice(1)).toEqual(messages);
     world.model.says = () => ({

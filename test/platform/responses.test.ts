@@ -81,6 +81,16 @@ describe("what comes after a response", () => {
     expect(told(4)).toEqual(["one", "answer 0", "other", "answer 2", "more"]);
   });
 
+  it("a branch names its own session, which goes on with it", async () => {
+    const one = await respond({ input: "one" });
+    const two = await respond({ input: "two", previous_response_id: one.body.id });
+    const branch = await respond({ input: "other", previous_response_id: one.body.id, stream: true });
+    const [first, next, other] = [one, two, branch].map(({ headers }) => headers.get("x-session-id") ?? "");
+    expect([next, other === first, other]).toEqual([first, false, expect.stringMatching(/^run_/)]);
+    await world.chat({ messages: [{ role: "user", content: "go on" }], session_id: other });
+    expect(told(3)).toEqual(["one", "answer 0", "other", "answer 2", "go on"]);
+  });
+
   it("has the whole conversation that the first one was given", async () => {
     const input = [
       { role: "user", content: "a" },
@@ -165,4 +175,52 @@ it("a failure before the first word has a status, and after it an event", async 
     error: { type: "upstream_error", code: "upstream_error", message: expect.any(String), param: null },
   });
   expect(text).not.toContain("response.completed");
+});
+
+describe("input as newer front ends send it", () => {
+  it.each([{ input: undefined }, { input: [] }, { input: null }])("instructions alone are the message (%j)", async (input) => {
+    const { status, body } = await respond({ ...input, instructions: "Say hello." });
+    expect([status, body.instructions, told(0)]).toEqual([200, "Say hello.", ["Say hello."]]);
+  });
+
+  it("neither input nor instructions is refused", async () => {
+    const { status, body } = await respond({ input: undefined });
+    expect([status, body.error.param]).toEqual([400, "input"]);
+  });
+
+  it("takes an answer without words, and leaves out calls of other servers with a warning", async () => {
+    const input = [
+      { role: "user", content: "Look." },
+      { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "x" } },
+      { type: "message", role: "assistant", content: [] },
+      { type: "function_call", call_id: "c1", name: "look", arguments: "{}" },
+      {
+        type: "function_call_output",
+        call_id: "c1",
+        output: [
+          { type: "input_text", text: "found" },
+          { type: "input_image", image_url: dataUri(png(10, 10)) },
+        ],
+      },
+      { role: "user", content: "And?" },
+    ];
+    expect((await respond({ input })).status).toBe(200);
+    const messages = world.model.asked[0]?.body.messages.slice(1) as { role: string; content: unknown }[];
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "user"]);
+    expect(messages[2]?.content).toMatch(/found\n\[image: follows\]/);
+    expect(JSON.stringify(messages[3]?.content)).toContain("image_url");
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.warnings).toEqual(["items of the type web_search_call were left out: a tool of another server made them"]);
+  });
+
+  it.each([
+    [{ input: [{ role: "user", content: [] }] }, "input[0].content", "invalid_value"],
+    [{ include: ["message.output_text.logprobs"] }, "include", "unsupported_parameter"],
+    [{ functions: [{ name: "f" }] }, "functions", "unsupported_parameter"],
+    [{ modalities: ["audio"] }, "modalities", "unsupported_parameter"],
+    [{ logprobs: true }, "logprobs", "unsupported_parameter"],
+  ])("%j is refused by its name", async (fields, param, code) => {
+    const { status, body } = await respond(fields);
+    expect([status, body.error.param, body.error.code]).toEqual([400, param, code]);
+  });
 });

@@ -89,3 +89,9 @@ it.each<[object, string, string]>([
   expect([status, answer.error.param, answer.error.code]).toEqual([400, param, code]);
   expect(world.model.asked).toEqual([]);
 });
+
+it("is not streamed again, and says so", async () => {
+  const { body } = await respond();
+  const { status, body: answer } = await read(`${body.id}?stream=true`);
+  expect([status, answer.error.param, answer.error.code]).toEqual([400, "stream", "unsupported_parameter"]);
+});

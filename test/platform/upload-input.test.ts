@@ -207,14 +207,48 @@ describe("an upload that stops on the way", () => {
     await slow.close();
   });
 
-  it("beside two others is 503 with a time to wait; it is taken once one has ended", async () => {
+  it("beside two others waits, and is taken once one has ended; one whose client hangs up gives its place away", async () => {
     const busy = [open(world), open(world)];
     for (const { sent } of busy) sent.write(headOf("a.txt") + "The first words.".repeat(10_000));
     await world.until(async () => world.staged().length === 2);
-    const third = await world.upload(formOf("c.txt", "The third."));
-    expect([third.status, third.body.error.code, third.headers.get("retry-after")]).toEqual([503, "overloaded", "2"]);
+    const gone = open(world);
+    gone.sent.write(headOf("b.txt") + "Never read.");
+    let isOver = false;
+    const third = world.upload(formOf("c.txt", "The third.")).finally(() => (isOver = true));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect([isOver, world.staged().length]).toEqual([false, 2]);
+    gone.sent.destroy();
     for (const { sent } of busy) sent.destroy();
-    await nothingStaged(world);
-    expect((await world.upload(formOf("c.txt", "The third."))).status).toBe(202);
+    expect((await third).status).toBe(202);
+    await world.until(async () => (await world.get("documents")).body.data[0]?.status === "ready");
+    expect(world.staged()).toEqual([]);
+  });
+
+  it("of many at the same time none is turned away", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        world.upload(formOf(`many-${index}.txt`, `Number ${index}. ${"More words. ".repeat(20_000)}`)),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(202));
+  });
+
+  it("is 503 with a time to wait behind a hundred others", async () => {
+    // However long it takes until all are there, none of them is given up meanwhile.
+    const full = await documentsWorld({ config: { hooks: { bodyTimeoutSeconds: 600 } }, platform: {} });
+    const busy = Array.from({ length: 102 }, () => open(full));
+    for (const { sent } of busy) sent.write(headOf("a.txt") + "The first words.");
+    await full.until(async () => full.staged().length === 2);
+    // One that comes before all of them are there waits as they do.
+    const last = await full.until(async () => {
+      const init = { method: "POST", headers: { authorization: `Bearer ${DESK}` }, body: formOf("c.txt", "The last.") };
+      const signal = AbortSignal.timeout(5000);
+      return fetch(`${full.url}/v1/knowledge/upload`, { ...init, signal }).catch(() => undefined);
+    });
+    const { error } = (await last.json()) as { error: { code: string } };
+    expect([last.status, error.code, last.headers.get("retry-after")]).toEqual([503, "overloaded", "2"]);
+    for (const { sent } of busy) sent.destroy();
+    await full.until(async () => full.staged().length === 0);
+    await full.close();
   });
 });

@@ -65,6 +65,7 @@ describe("2. what else is on a stream", () => {
     const turn = {
       runId: "run_1",
       createdAt: 0,
+      isOneShot: true,
       sessionId: undefined,
       end: undefined,
       listen: () => () => void left++,

@@ -26,11 +26,15 @@ export interface Called {
 interface Options extends Omit<WorldOptions, "config"> {
   config?: Record<string, unknown>;
   platform?: object;
+  /** Providers besides that of the agents' model. */
+  providers?: object;
   keys?: readonly object[];
   agents?: readonly object[];
   timeoutSeconds?: number;
   /** The window of the model; default that of an unknown model. */
   contextTokens?: number;
+  /** Whether the model can be given images; default true. */
+  images?: boolean;
 }
 
 export const USER = [{ role: "user", content: "Say it." }];
@@ -48,17 +52,18 @@ export const documentedFetch: typeof fetch = async (input, init) => {
 /** A gateway with an agent `ops` on a model of its own, and a key for it. */
 export async function platformWorld(options: Options = {}): Promise<PlatformWorld> {
   const model = await startModel();
-  const { config = {}, platform = {}, keys = [], agents, timeoutSeconds = 20, contextTokens, ...rest } = options;
+  const { config = {}, platform = {}, keys = [], agents, providers = {}, timeoutSeconds = 20, contextTokens, images, ...rest } = options;
   const provider = {
     type: "openai-compatible",
     baseUrl: model.url,
     apiKey: "provider-key-0123456789",
     ...(contextTokens !== undefined && { contextTokens }),
+    ...(images !== undefined && { images }),
   };
   const world = await createWorld({
     ...rest,
     config: {
-      models: { providers: { local: provider } },
+      models: { providers: { local: provider, ...providers } },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 }, timeoutSeconds },
         list: agents ?? [

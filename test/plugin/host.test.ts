@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, statSync, symlinkSync } from "node:fs";
+import { registerHooks } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { REAL } from "../gateway.ts";
@@ -120,6 +121,82 @@ describe("where plugins come from", () => {
     expect(broken.files).toContain(join(dir, "plugins/acme/name.ts"));
     write("plugins/acme/name.ts", 'export const name = "mended";');
     expect(await name()).toBe("mended");
+  });
+
+  it("all that TypeScript and its neighbours may import is read again, however it is named", async () => {
+    const { dir, write } = userFolder({
+      "plugins/acme/index.ts": `${HEAD}import { a } from "./a.js"; import { b } from "./b.js"; import c from "./c.json"; import { d } from "./dir"; import { e } from "#e"; import { h } from "acme-shared";
+        enum Kind { one = "one" }
+        const { f } = await import("./f.ts");
+        export default definePlugin({ id: "acme", channel: () => ({ send: async () => ({ status: "sent" as const }), defaultTo: [Kind.one, a, b, c.value, d, e, f, h].join() }) });`,
+      "plugins/acme/package.json": '{ "type": "module", "imports": { "#e": "./e.ts" } }',
+      "plugins/acme/a.ts": 'export const a: string = "a";',
+      "plugins/acme/b.js": 'import { g } from "./g.js";\nexport const b = "b" + g;',
+      "plugins/acme/c.json": '{ "value": "c" }',
+      "plugins/acme/dir/index.ts": 'export const d: string = "d";',
+      "plugins/acme/e.ts": 'export const e: string = "e";',
+      "plugins/acme/f.ts": 'export const f: string = "f";',
+      "plugins/acme/g.js": 'export const g = "g";',
+      "shared/package.json": '{ "name": "acme-shared", "exports": "./index.ts" }',
+      "shared/index.ts": 'export const h: string = "h";',
+      "node_modules/.keep": "",
+    });
+    // A package of the user's own, as workspaces link it.
+    symlinkSync("../shared", join(dir, "node_modules/acme-shared"));
+    const name = async () => (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo;
+    expect(await name()).toBe("one,a,bg,c,d,e,f,h");
+    const changes: [file: string, text: string][] = [
+      ["a.ts", 'export const a: string = "A1";'],
+      ["g.js", 'export const g = "G1";'],
+      ["c.json", '{ "value": "C1" }'],
+      ["dir/index.ts", 'export const d: string = "D1";'],
+      ["e.ts", 'export const e: string = "E1";'],
+      ["f.ts", 'export const f: string = "F1";'],
+      ["../../shared/index.ts", 'export const h: string = "H1";'],
+    ];
+    const seen: unknown[] = [];
+    for (const [file, text] of changes) {
+      write(`plugins/acme/${file}`, text);
+      seen.push(await name());
+    }
+    expect(seen).toEqual([
+      "one,A1,bg,c,d,e,f,h",
+      "one,A1,bG1,c,d,e,f,h",
+      "one,A1,bG1,C1,d,e,f,h",
+      "one,A1,bG1,C1,D1,e,f,h",
+      "one,A1,bG1,C1,D1,E1,f,h",
+      "one,A1,bG1,C1,D1,E1,F1,h",
+      "one,A1,bG1,C1,D1,E1,F1,H1",
+    ]);
+  });
+
+  it("an import goes through no more hooks after many changes than after one", async () => {
+    const text = (version: number): string =>
+      `${HEAD}export default definePlugin({ id: "acme", channel: () => ({ send: async () => ({ status: "sent" as const }), defaultTo: "${version}" }) });`;
+    const { dir, write } = userFolder({ "plugins/acme/index.ts": text(0) });
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 1000;
+    let depth = 0;
+    const hooks = registerHooks({
+      resolve(specifier, context, next) {
+        const found = next(specifier, context);
+        if (found.url.includes(dir)) depth = new Error("here").stack?.split("\n").length ?? 0;
+        return found;
+      },
+    });
+    const depths: number[] = [];
+    try {
+      for (let version = 0; version < 10; version++) {
+        write("plugins/acme/index.ts", text(version));
+        expect((await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo).toBe(`${version}`);
+        depths.push(depth);
+      }
+    } finally {
+      hooks.deregister();
+      Error.stackTraceLimit = stackTraceLimit;
+    }
+    expect(depths[0]).toBeGreaterThan(0);
+    expect(depths[9]).toBe(depths[1]);
   });
 
   it("Rouse's own are loaded only where the config needs them", async () => {

@@ -169,7 +169,7 @@ const report = (name: string, { kills, twice, unknown }: Counts, points: number)
     `${name}: ${kills} kills at ${points} points: ${points} succeeded, ${twice} questions asked twice, ${unknown} unknown outcomes`,
   );
 
-it("SQLite: killed around approvals, it makes each approved call once and loses no decision", { timeout: 300_000 }, async () => {
+it("SQLite: killed around approvals, it makes each approved call once and loses no decision", { timeout: 600_000 }, async () => {
   const counts: Counts = { kills: 0, twice: 0, unknown: 0 };
   let program = await start();
   for (const point of POINTS) {
@@ -194,7 +194,7 @@ describePostgres("three gateways on one database", () => {
   beforeEach(() => void (schema = newSchema()));
   afterEach(() => schema.drop());
 
-  it("are killed around approvals: each approved call is made once, and no decision is lost", { timeout: 400_000 }, async () => {
+  it("are killed around approvals: each approved call is made once, and no decision is lost", { timeout: 600_000 }, async () => {
     const counts: Counts = { kills: 0, twice: 0, unknown: 0 };
     const gateways = [await start(schema.url), ...(await Promise.all([start(schema.url), start(schema.url)]))];
     // Each takes as long as the leases of those that were killed.

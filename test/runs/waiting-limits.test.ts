@@ -102,6 +102,18 @@ function testLimits(getStore: () => object): void {
     await reach(after, await order(after), "parked");
     expect(mail.requests).toHaveLength(2);
   });
+
+  it("of starts let a run go on after its answer, while others wait for the next hour", async () => {
+    const before = await start(getStore(), { runsPerHour: 1 });
+    const first = await order(before);
+    await reach(before, first, "waiting");
+    const second = await order(before);
+    await reach(before, second, "parked");
+    const after = await start(getStore(), { runsPerHour: 1 });
+    await expectUsage(after, "1 of 1 runs this hour");
+    await approveAll(after, first);
+    expect((await after.get(`/hooks/runs/${second}`)).body.run.status).toBe("parked");
+  });
 }
 
 describe("limits on SQLite", () => testLimits(() => ({})));

@@ -38,6 +38,8 @@ const FILTERS: { [K in SearchedKind]: Values<Lists[K]["of"]> } = {
     status: ["succeeded", "failed"],
     sessionKey: ["s"],
     eventId: ["evt_1003"],
+    endedSince: [START + 1000],
+    endedUntil: [START + 5000],
     since: [START],
     idPrefix: ["run_0"],
     before: ["run_5500"],
@@ -84,8 +86,8 @@ function fill(numbers: string, sessionId: readonly [string, string] | readonly [
     ],
     [
       "runs",
-      "id, event_id, session_key, status, created, spec, record",
-      `'run_' || i, 'evt_' || i, ${pick("i", "s", "t")}, ${pick("(i / 2)", "succeeded", "failed")}, ${at}, '{}', '{}'`,
+      "id, event_id, session_key, status, created, ended, spec, record",
+      `'run_' || i, 'evt_' || i, ${pick("i", "s", "t")}, ${pick("(i / 2)", "succeeded", "failed")}, ${at}, ${at}, '{}', '{}'`,
     ],
     ["deliveries", "id, status, channel, created, record", `'dlv_' || i, ${pick("i", "delivered", "failed", "unknown")}, 'c', ${at}, '{}'`],
     [
@@ -125,7 +127,7 @@ async function searchAll(
   return bad;
 }
 
-const BOUND = /(?<![+\w.])(?:seq|id|event_id|\(used, session\)) (?:<=|>=|<)/g;
+const BOUND = /(?<![+\w.])(?:seq|id|event_id|\(used, session\)|\(ended, seq\)) (?:<=|>=|<)/g;
 
 it("SQLite: every list reads windows of an index, whatever filters it has", async () => {
   const folder = mkdtempSync(join(tmpdir(), "rouse-list-plans-"));

@@ -74,6 +74,19 @@ describe("the text of a draft", () => {
     expect((await world.post("/hooks/shop", { type: "refund", id: 2 })).body.runId).toMatch(/^run_/);
   }, 60_000);
 
+  it("is written as a new draft, under a name that none has", async () => {
+    const text = `{ id: "sales", mappings: [{ id: "sale", match: { path: "shop", payload: { type: "sale" } }, messageTemplate: "{{id}}" }] }`;
+    const added = { kind: "draft-text", name: "sales", text, new: true };
+    const { check } = (await post("/changes/check", { change: added })).body;
+    expect(check).toMatchObject({ problems: [], confirm: [] });
+    expect((await post("/changes", { change: added, base: check.base })).body.result).toMatchObject({ landed: true, inUse: false });
+    expect(readFileSync(join(world.dir, "mappings/drafts/sales.json5"), "utf8")).toBe(text);
+    expect((await post("/trials/sales", {})).status).toBe(200);
+    expect((await post("/changes", { change: added })).body.error.message).toContain("is there already");
+    expect((await post("/changes", { change: { ...added, name: "Not a name" } })).body.error.message).toContain("lower-case");
+    expect((await post("/changes", { change: { ...added, name: "more", new: false } })).body.error.code).toBe("not_found");
+  }, 60_000);
+
   it("is a conflict if the draft has another text by now, with both changes", async () => {
     const theirs = DRAFT.replace("Refund {{id}}", "A refund: {{id}}");
     world.write("mappings/drafts/shop-fix.json5", theirs);

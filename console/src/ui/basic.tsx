@@ -28,15 +28,15 @@ setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, TICK_MS);
 
-/** A time as people say it, with the exact one in its title; it stays true while the page is open. */
-export function Time({ iso }: { iso: string | null | undefined }) {
+/** A time as people say it, with the exact one in its title; it stays true while the page is open. Of a plan that is over, it says `due`. */
+export function Time({ iso, planned = false }: { iso: string | null | undefined; planned?: boolean }) {
   const ticked = now.value;
   if (!iso) return <span class="quiet">–</span>;
   // What happened after the last tick is not in the future.
   const reference = Date.parse(iso) > ticked ? Date.now() : ticked;
   return (
     <time dateTime={iso} title={exactTime(iso)}>
-      {relativeTime(iso, reference)}
+      {planned && Date.parse(iso) <= reference ? "due" : relativeTime(iso, reference)}
     </time>
   );
 }
@@ -76,15 +76,17 @@ export interface ButtonProps {
   submit?: boolean;
 }
 
+/** A button that is at work does nothing, and keeps the focus: with `disabled` the browser would take it away. */
 export function Button({ children, onClick, kind, busy = false, disabled = false, title, submit = false }: ButtonProps) {
   return (
     <button
       type={submit ? "submit" : "button"}
       class={`button ${kind ?? ""}`}
-      disabled={disabled || busy}
+      disabled={disabled}
       aria-busy={busy}
+      {...(busy ? { "aria-disabled": true } : {})}
       {...(title ? { title } : {})}
-      {...(onClick ? { onClick } : {})}
+      onClick={(event) => (busy ? event.preventDefault() : onClick?.())}
     >
       {children}
     </button>
@@ -92,15 +94,15 @@ export function Button({ children, onClick, kind, busy = false, disabled = false
 }
 
 /** Longer values have a line of their own. */
-const LONG_VALUE = 42;
+const LONG_VALUE = 22;
 
-/** Names and values of one thing; pairs without a value are left out. */
-export function Facts({ pairs }: { pairs: readonly (readonly [string, ComponentChildren])[] }) {
+/** Names and values of one thing; pairs without a value are left out. A third part that is true gives a value a line of its own. */
+export function Facts({ pairs }: { pairs: readonly (readonly [name: string, value: ComponentChildren, isLong?: boolean])[] }) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
   return (
     <dl class="facts">
-      {shown.map(([name, value]) => (
-        <div key={name} class={typeof value === "string" && value.length > LONG_VALUE ? "long" : ""}>
+      {shown.map(([name, value, isLong = typeof value === "string" && value.length > LONG_VALUE]) => (
+        <div key={name} class={isLong ? "long" : ""}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>

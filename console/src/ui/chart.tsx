@@ -15,7 +15,8 @@ const BOTTOM = 22;
 const TOP = 6;
 
 /** How high a chart of a width is. */
-const toHeight = (width: number): number => Math.round(Math.min(270, Math.max(170, width * 0.42)));
+const toHeight = (width: number, isTall: boolean): number =>
+  Math.round(Math.min(isTall ? 330 : 220, Math.max(170, width * (isTall ? 0.54 : 0.36))));
 
 /** A maximum that ends an axis well, and whose half does so too. */
 export function axisEnd(most: number): number {
@@ -105,42 +106,95 @@ export interface TimeBarsProps {
   times: readonly string[];
   series: readonly Series[];
   unit?: string;
+  /** Takes about half of its width as height: it is what its page begins with. */
+  isTall?: boolean;
+  /** The list of what all bars count. */
+  to?: string;
+  /** The list of what one bar counts. */
+  barTo?(index: number): string;
+}
+
+interface BarProps extends Pick<TimeBarsProps, "series" | "unit"> {
+  index: number;
+  title: string;
+  left: number;
+  width: number;
+  gap: number;
+  /** The height of `top`, and where it ends below. */
+  plot: number;
+  top: number;
+  /** Where a click goes. */
+  to: string | undefined;
+  /** Whether Tab reaches it. */
+  isTabbed: boolean;
+}
+
+/** One bar: its parts, and behind them all of its column, which can be pointed at. */
+function Bar({ index, title, left, width, gap, plot, top, series, to, isTabbed }: BarProps) {
+  let y = TOP + plot;
+  const parts = (
+    <>
+      <title>{title}</title>
+      <rect x={left} width={width} y={TOP} height={plot} class="hit" />
+      {series.map(({ name, color, values }) => {
+        const height = ((values[index] ?? 0) / top) * plot;
+        y -= height;
+        return <rect key={name} x={left + gap / 2} width={width - gap} y={y} height={height} fill={`var(${color})`} />;
+      })}
+    </>
+  );
+  if (to === undefined) return <g>{parts}</g>;
+  return (
+    <a href={to} tabIndex={isTabbed ? 0 : -1} aria-label={title}>
+      {parts}
+    </a>
+  );
+}
+
+/** Moves the focus among the bars that are links: Tab stops at one of them only. */
+function walkBars(event: KeyboardEvent): void {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step === undefined || !(event.currentTarget instanceof Element)) return;
+  const bars = [...event.currentTarget.querySelectorAll("a")];
+  const next = bars[bars.findIndex((bar) => bar === event.target) + step];
+  event.preventDefault();
+  next?.focus();
 }
 
 /** Bars over time, stacked by series, with axes and a legend; a bar's values are in its title. */
-export function TimeBars({ label, times, series, unit = "" }: TimeBarsProps) {
+export function TimeBars({ label, times, series, unit = "", isTall = false, to, barTo }: TimeBarsProps) {
   const titleId = useId();
   const totals = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0));
   const top = axisEnd(Math.max(0, ...totals));
   const [box, width] = useWidth();
   const step = (width - LEFT) / Math.max(1, times.length);
-  const chartHeight = toHeight(width);
+  const chartHeight = toHeight(width, isTall);
   const plot = chartHeight - BOTTOM - TOP;
   const gap = Math.min(4, step * 0.25);
+  // An empty bar leads nowhere.
+  const last = barTo ? totals.findLastIndex((total) => total > 0) : -1;
   return (
     <figure class="chart">
       <figcaption>
-        <b id={titleId}>{label}</b>
+        <b id={titleId}>{to === undefined ? label : <a href={to}>{label}</a>}</b>
         <Legend series={series} />
       </figcaption>
       <div ref={box}>
-        <svg viewBox={`0 0 ${width} ${chartHeight}`} role="img" aria-labelledby={titleId}>
+        <svg viewBox={`0 0 ${width} ${chartHeight}`} role={last === -1 ? "img" : "group"} aria-labelledby={titleId} onKeyDown={walkBars}>
           <ValueAxis top={top} unit={unit} width={width} height={chartHeight} />
           {times.map((time, index) => {
             const said = series.map(({ name, values }) => `${name} ${shortNumber(values[index] ?? 0)}${unit}`).join(", ");
-            let y = chartHeight - BOTTOM;
             return (
-              <g key={time}>
-                <title>{`${exactTime(time)}: ${said}`}</title>
-                <rect x={LEFT + index * step} width={step} y={TOP} height={plot} class="hit" />
-                {series.map(({ name, color, values }) => {
-                  const height = ((values[index] ?? 0) / top) * plot;
-                  y -= height;
-                  return (
-                    <rect key={name} x={LEFT + index * step + gap / 2} width={step - gap} y={y} height={height} fill={`var(${color})`} />
-                  );
-                })}
-              </g>
+              <Bar
+                key={time}
+                index={index}
+                title={`${exactTime(time)}: ${said}`}
+                left={LEFT + index * step}
+                width={step}
+                {...{ gap, plot, top, series }}
+                to={(totals[index] ?? 0) > 0 ? barTo?.(index) : undefined}
+                isTabbed={index === last}
+              />
             );
           })}
           <TimeAxis times={times} step={step} height={chartHeight} />

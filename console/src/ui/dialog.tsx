@@ -3,15 +3,24 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./basic.tsx";
 
-/** A window above the page, closed by Escape. The focus goes back to where it was, which the browser's `dialog` sees to. */
+/** A window above the page, closed by Escape. The focus goes back to where it was, which the browser's `dialog` sees to when it is closed. */
 export function Dialog(props: { title: string; onClose(): void; children: ComponentChildren; wide?: boolean }) {
   const element = useRef<HTMLDialogElement>(null);
   // Before the page is drawn: a key that is pressed at once belongs to the dialog.
   useLayoutEffect(() => {
-    element.current?.showModal();
+    const dialog = element.current;
+    dialog?.showModal();
+    // A dialog that is only taken away leaves the focus nowhere.
+    return () => dialog?.close();
   }, []);
   return (
-    <dialog ref={element} class={`dialog ${props.wide ? "wide" : ""}`} aria-label={props.title} onClose={props.onClose}>
+    <dialog
+      ref={element}
+      class={`dialog ${props.wide ? "wide" : ""}`}
+      aria-label={props.title}
+      // The event of a dialog that was taken away comes when there is no element any more.
+      onClose={() => element.current && props.onClose()}
+    >
       <header>
         <h2>{props.title}</h2>
         <button type="button" class="icon" aria-label="Close" onClick={() => element.current?.close()}>

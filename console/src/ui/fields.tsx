@@ -110,13 +110,18 @@ export function Tabs(props: {
   value: string;
   onChange(name: string): void;
 }) {
+  const list = useRef<HTMLDivElement>(null);
   const move = (step: number): void => {
     const at = props.tabs.findIndex(({ name }) => name === props.value);
-    const next = props.tabs[(at + step + props.tabs.length) % props.tabs.length];
-    if (next) props.onChange(next.name);
+    const index = (at + step + props.tabs.length) % props.tabs.length;
+    const next = props.tabs[index];
+    if (!next) return;
+    props.onChange(next.name);
+    list.current?.querySelectorAll<HTMLElement>("[role=tab]")[index]?.focus();
   };
   return (
     <div
+      ref={list}
       class="tabs"
       role="tablist"
       aria-label={props.label}

@@ -70,7 +70,7 @@ export const plural = (count: number, one: string, many = `${one}s`): string => 
  */
 export function visibleText(text: string): string {
   return text.replaceAll(
-    /(?![\t\n])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
+    /(?![\t\n])[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 }

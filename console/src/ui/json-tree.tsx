@@ -5,7 +5,7 @@ import { visibleText } from "./format.ts";
 export interface JsonTreeProps {
   value: unknown;
   /** A click on a field: its path as mappings write it, `data.items[0].id`. Without it, the path is copied. */
-  onPath?(path: string): void;
+  onPath?(path: string, value: unknown): void;
   /** How many levels are open at first. */
   open?: number;
   /** Fields whose path or value holds this text are shown open and marked. */
@@ -67,7 +67,7 @@ interface NodeProps {
   depth: number;
   open: number;
   found: Set<string> | null;
-  pick(path: string): void;
+  pick(path: string, value: unknown): void;
 }
 
 function Node({ name, value, path, depth, open, found, pick }: NodeProps) {
@@ -77,7 +77,7 @@ function Node({ name, value, path, depth, open, found, pick }: NodeProps) {
   const isOpen = unfolded ?? wanted;
   const label =
     name === null ? null : (
-      <button type="button" class={`json-key ${found?.has(path) ? "found" : ""}`} title={path} onClick={() => pick(path)}>
+      <button type="button" class={`json-key ${found?.has(path) ? "found" : ""}`} title={path} onClick={() => pick(path, value)}>
         {visibleText(String(name))}
       </button>
     );

@@ -3,12 +3,28 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 /** What keys do, by the name of the key: `j`, `/`, `Escape`, `ctrl+Enter` (also with Command). */
 export type Keys = Readonly<Record<string, () => void>>;
 
+/** Fields in which letters are no text. */
+const WITHOUT_TEXT = /^(?:checkbox|radio|button|submit|reset|file|range|color)$/;
+
+/** What has the focus because it was clicked. */
+let clicked: EventTarget | null = null;
+addEventListener("pointerdown", (event) => (clicked = event.composedPath()[0] ?? null), { capture: true });
+addEventListener("focusout", (event) => event.target === clicked && (clicked = null), { capture: true });
+
+const isOpen = (select: HTMLSelectElement): boolean => CSS.supports("selector(:open)") && select.matches(":open");
+
 /** Whether keys are text at the moment: plain keys then belong to the field, those with Control still work. */
-function isTyping(event: KeyboardEvent): boolean {
+export function isTyping(event: KeyboardEvent): boolean {
   // Events of the editor, which lives in a shadow root, name its host; the path has the element itself.
   const target = event.composedPath()[0];
-  return target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  if (target instanceof HTMLInputElement) return !WITHOUT_TEXT.test(target.type);
+  // Letters choose in a list that is open, or was reached by the keyboard. After a click on it they are the page's again.
+  if (target instanceof HTMLSelectElement) return target !== clicked || isOpen(target);
+  return target instanceof HTMLElement && (target.isContentEditable || target.tagName === "TEXTAREA");
 }
+
+/** Whether a dialog is open: the keys of the page behind it rest. */
+export const isBehindDialog = (): boolean => document.querySelector("dialog[open]") !== null;
 
 /** Listens to keys while the component is shown. */
 export function useKeys(keys: Keys): void {
@@ -19,11 +35,13 @@ export function useKeys(keys: Keys): void {
     const listen = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.altKey) return;
       const control = event.ctrlKey || event.metaKey;
-      // Behind a dialog the keys of the page rest; Escape closes the dialog alone.
-      if (!control && (isTyping(event) || document.querySelector("dialog[open]"))) return;
+      if (!control && isTyping(event)) return;
       const run = current.current[control ? `ctrl+${event.key}` : event.key];
       if (!run) return;
-      event.preventDefault();
+      const isBehind = isBehindDialog();
+      // Escape closes the dialog alone. With Control, keys would be the browser's, which would save the page.
+      if (control || !isBehind) event.preventDefault();
+      if (isBehind) return;
       run();
     };
     addEventListener("keydown", listen);

@@ -1,6 +1,31 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { ask, signedOut } from "../api.ts";
 import { Failed, Skeleton } from "./states.tsx";
+
+/** Waits until somebody has signed in again. */
+const whenSignedIn = (): Promise<void> =>
+  new Promise((resolve) => {
+    const stop = signedOut.subscribe((out) => {
+      if (out) return;
+      resolve();
+      queueMicrotask(() => stop());
+    });
+  });
+
+/** Loads a chunk. The gateway gives it to a session only: one that has ended is waited for. */
+async function loadSignedIn<T>(load: () => Promise<T>): Promise<T> {
+  await whenSignedIn();
+  try {
+    return await load();
+  } catch (error) {
+    // That the session has ended may not have been seen yet: any request finds out.
+    await ask("/approvals/count").catch(() => {});
+    if (!signedOut.value) throw error;
+    await whenSignedIn();
+    return load();
+  }
+}
 
 const SIGN_OF_LOADING_MS = 150;
 const NOT_LOADED = {
@@ -21,7 +46,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): (
       if (Loaded) return;
       let isGone = false;
       const timer = setTimeout(() => setSign("loading"), SIGN_OF_LOADING_MS);
-      load()
+      loadSignedIn(load)
         .then((component) => {
           Loaded = component;
           if (!isGone) setTurn((turn) => turn + 1);

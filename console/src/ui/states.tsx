@@ -1,13 +1,24 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Resource } from "../resource.ts";
-import { Button } from "./basic.tsx";
+import { Button, copy } from "./basic.tsx";
+import { CopyIcon } from "./icon.tsx";
+import { Prose } from "./prose.tsx";
 
 /** What stands in place of a list that is empty: why, and the line to paste. */
 export function Empty({ children, command }: { children: ComponentChildren; command?: string }) {
   return (
     <div class="empty">
       <p>{children}</p>
-      {command ? <pre class="command">{command}</pre> : null}
+      {command ? (
+        <div class="command-line">
+          <pre class="command">{command}</pre>
+          <button type="button" class="icon" aria-label="Copy this line" title="Copy" onClick={() => void copy(command, "the line")}>
+            <CopyIcon />
+          </button>
+        </div>
+      ) : null}
     </div>
   );
 }
@@ -23,14 +34,48 @@ export function Skeleton({ lines = 6 }: { lines?: number }) {
   );
 }
 
-/** What failed and what to do; `gone` is for what retention has deleted. */
-export function Failed({ error, retry }: { error: { code: string; message: string }; retry(): void }) {
-  const gone = error.code === "not_found" || error.code === "gone";
+const SIGN_OF_LOADING_MS = 150;
+
+/** A skeleton for what is usually there at once: it shows after 150 ms. */
+export function LateSkeleton({ lines = 6 }: { lines?: number }) {
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), SIGN_OF_LOADING_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isLate ? <Skeleton lines={lines} /> : null;
+}
+
+const DELETED = "It may have been deleted because it was older than the time for which records are kept.";
+
+interface FailedProps {
+  error: { code: string; message: string };
+  retry?(): void;
+  /** Why it may be gone, and what to do, of what is not deleted by its age. */
+  gone?: ComponentChildren;
+}
+
+/** How often a panel that failed came, changed or went. */
+const changes = signal(0);
+
+/** What failed and what to do. If one cause fails many panels, the first of them on the page says it in full. */
+export function Failed({ error: { code, message }, retry, gone = DELETED }: FailedProps) {
+  const panel = useRef<HTMLDivElement>(null);
+  const [isFirst, setFirst] = useState(true);
+  const isGone = code === "not_found" || code === "gone";
+  useLayoutEffect(() => {
+    changes.value++;
+    return () => void changes.value++;
+  }, [message]);
+  useLayoutEffect(() => {
+    const first = [...document.querySelectorAll<HTMLElement>(".failed")].find(({ dataset }) => dataset["reason"] === message);
+    setFirst(first === panel.current);
+  }, [changes.value]);
   return (
-    <div class={`failed ${gone ? "gone" : ""}`} role="alert">
-      <p>{error.message}</p>
-      {gone ? <p class="quiet">It may have been deleted because it was older than the time for which records are kept.</p> : null}
-      <Button onClick={retry}>Try again</Button>
+    <div ref={panel} data-reason={message} class={`failed ${isGone ? "gone" : ""}`} role={isFirst ? "alert" : undefined}>
+      <p>{isFirst || isGone ? <Prose text={message} /> : "Not loaded, for the same reason."}</p>
+      {isGone ? <p class="quiet">{gone}</p> : null}
+      {retry ? <Button onClick={retry}>Try again</Button> : null}
     </div>
   );
 }
@@ -39,7 +84,12 @@ export function Failed({ error, retry }: { error: { code: string; message: strin
  * Shows what a panel asked for in each of its states: loading, failed, gone, and the data. Data that was shown stays while
  * it is asked for again, and while the gateway is away.
  */
-export function Loaded<T>(props: { resource: Resource<T>; lines?: number; children(data: T): ComponentChildren }) {
+export function Loaded<T>(props: {
+  resource: Resource<T>;
+  lines?: number;
+  gone?: ComponentChildren;
+  children(data: T): ComponentChildren;
+}) {
   const { data, error, loading, reload } = props.resource;
   if (data !== undefined) {
     const failed = error && error.code !== "unreachable" && error.code !== "signed_out";
@@ -50,6 +100,6 @@ export function Loaded<T>(props: { resource: Resource<T>; lines?: number; childr
       </>
     );
   }
-  if (error) return <Failed error={error} retry={reload} />;
+  if (error) return <Failed error={error} retry={reload} gone={props.gone} />;
   return loading ? <Skeleton lines={props.lines ?? 6} /> : null;
 }

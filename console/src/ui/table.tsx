@@ -12,6 +12,11 @@ export interface Column<Row> {
   minor?: boolean;
   /** Takes the room that is left. */
   grow?: boolean;
+  /**
+   * What the row is about, which has its first line in a narrow window: by default the first column, or the one that grows in
+   * a list whose rows can be selected.
+   */
+  lead?: boolean;
 }
 
 export interface TableProps<Row> {
@@ -25,11 +30,24 @@ export interface TableProps<Row> {
   onSelect?(id: string): void;
   /** Called when the end of the rows comes into sight. */
   onEnd?(): void;
-  /** In pixels, if the style of the page gives rows another height. */
-  rowHeight?: number;
 }
 
 const ROW_HEIGHT = 34;
+/** In a narrow window a row has two lines; the style has the same height and width. */
+const NARROW_ROW_HEIGHT = 60;
+const NARROW = matchMedia("(max-width: 46rem)");
+
+/** The height of a row, in pixels. */
+function useRowHeight(): number {
+  const [isNarrow, setNarrow] = useState(NARROW.matches);
+  useEffect(() => {
+    const listen = (): void => setNarrow(NARROW.matches);
+    NARROW.addEventListener("change", listen);
+    return () => NARROW.removeEventListener("change", listen);
+  }, []);
+  return isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
+}
+
 /** Shorter tables are drawn whole, so that the browser's own search finds everything in them. */
 const DRAWN_WHOLE = 200;
 
@@ -77,6 +95,26 @@ function useEnd(end: RefObject<HTMLElement | null>, count: number, onEnd: (() =>
   }, [end, count]);
 }
 
+/** What the style goes by, of each column. */
+function toClasses<Row>(columns: readonly Column<Row>[], isSelectable: boolean): readonly string[] {
+  const lead = columns.find((column) => column.lead) ?? columns.find(({ grow }) => isSelectable && grow) ?? columns[0];
+  return columns.map((column) =>
+    [column.numeric && "number", column.minor && "minor", column.grow && "grow", column === lead && "lead"].filter(Boolean).join(" "),
+  );
+}
+
+const Head = <Row,>({ columns, classes }: { columns: readonly Column<Row>[]; classes: readonly string[] }) => (
+  <thead>
+    <tr>
+      {columns.map(({ head }, index) => (
+        <th key={head} scope="col" class={classes[index]}>
+          {head}
+        </th>
+      ))}
+    </tr>
+  </thead>
+);
+
 /** The gap of rows that are not drawn. */
 const Gap = ({ rows, columns, rowHeight }: { rows: number; columns: number; rowHeight: number }) =>
   rows > 0 ? (
@@ -86,11 +124,12 @@ const Gap = ({ rows, columns, rowHeight }: { rows: number; columns: number; rowH
   ) : null;
 
 /**
- * A dense table with a head that stays. Where rows can be selected, a click or `j` and `k` select one, and its detail is
- * shown beside it by the page.
+ * A dense table with a head that stays; in a narrow window, each row has two lines in place of columns. If rows can be
+ * selected, a click or `j` and `k` select one, and its detail is shown beside it by the page.
  */
 export function Table<Row>(props: TableProps<Row>) {
-  const { rows, columns, rowId, selected, onSelect, rowHeight = ROW_HEIGHT } = props;
+  const { rows, columns, rowId, selected, onSelect } = props;
+  const rowHeight = useRowHeight();
   const scroller = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLDivElement>(null);
   const { from, to } = useVisibleRows(scroller, rows.length, rowHeight);
@@ -107,18 +146,11 @@ export function Table<Row>(props: TableProps<Row>) {
     if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * rowHeight)) box.scrollTop = top - box.clientHeight / 2;
   };
   useKeys(onSelect ? { j: () => move(1), k: () => move(-1) } : {});
+  const classes = toClasses(columns, onSelect !== undefined);
   return (
-    <div class="table" ref={scroller} tabIndex={0} role="region" aria-label={props.label}>
+    <div class="table rows" ref={scroller} tabIndex={0} role="region" aria-label={props.label}>
       <table aria-rowcount={rows.length}>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.head} scope="col" class={classOf(column)}>
-                {column.head}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Head columns={columns} classes={classes} />
         <tbody>
           <Gap rows={from} columns={columns.length} rowHeight={rowHeight} />
           {rows.slice(from, to).map((row) => {
@@ -133,8 +165,8 @@ export function Table<Row>(props: TableProps<Row>) {
                   if (!(event.target as Element).closest("a, button, input")) onSelect?.(id);
                 }}
               >
-                {columns.map((column) => (
-                  <td key={column.head} class={classOf(column)}>
+                {columns.map((column, index) => (
+                  <td key={column.head} class={classes[index]} data-head={column.head}>
                     {column.cell(row)}
                   </td>
                 ))}
@@ -148,6 +180,3 @@ export function Table<Row>(props: TableProps<Row>) {
     </div>
   );
 }
-
-const classOf = (column: { numeric?: boolean; minor?: boolean; grow?: boolean }): string =>
-  [column.numeric && "number", column.minor && "minor", column.grow && "grow"].filter(Boolean).join(" ");

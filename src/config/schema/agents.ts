@@ -120,7 +120,7 @@ export const modelsSchema = z
             .union([z.boolean(), z.array(z.string())])
             .default(true)
             .describe(
-              "Whether its models can be given images, which tools return and people send on channels, or the names of the models that can.",
+              "Whether its models can be given images, which tools return, people send on channels and callers of the API send, or the names of the models that can.",
             ),
         }),
       )

@@ -59,7 +59,7 @@ const fields = {
   retention: duration
     .prefault("3d")
     .describe(
-      "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either, and of the steps of runs only names and times.",
+      "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either, and of the steps of runs only names and times; what the platform API has answered is kept as its caller wishes (`store`).",
     ),
   limits: limitsSchema.optional().describe("What the runs of all hooks together may spend."),
   rateLimit: z

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { alertsSchema } from "./alerts.ts";
 import { agentsSchema, modelsSchema } from "./agents.ts";
 import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
-import { attachmentsSchema, threadsSchema, transcriptionSchema } from "./messages.ts";
+import { attachmentsSchema, languageSchema, threadsSchema, transcriptionSchema } from "./messages.ts";
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
 import { runsSchema } from "./runs.ts";
-import { bindingsSchema, ownerSchema, sessionsSchema } from "./rooms.ts";
+import { bindingsSchema, ownerSchema, peopleSchema, sessionsSchema } from "./rooms.ts";
 import { telemetrySchema } from "./telemetry.ts";
 import { toolsSchema } from "./tools.ts";
 
@@ -36,8 +36,10 @@ export const configSchema = z.strictObject({
   models: modelsSchema,
   channels: z.record(z.string(), z.unknown()).default({}).describe("Channel plugins by id, each with its own section."),
   owner: ownerSchema,
+  people: peopleSchema,
   sessions: sessionsSchema.describe("Which conversation a direct message joins, and which messages are answered together."),
   bindings: bindingsSchema,
+  language: languageSchema,
   attachments: attachmentsSchema,
   threads: threadsSchema,
   transcription: transcriptionSchema,

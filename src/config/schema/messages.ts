@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LANGUAGES } from "../../core/phrases.ts";
 import { durationOr, idText } from "./common.ts";
 
 /** What the files of one message may take. */
@@ -10,9 +11,23 @@ export const attachmentsSchema = z
     maxPages: z.int().positive().default(200).describe("Pages, slides or sheets of one document."),
     maxChars: z.int().positive().default(60_000).describe("Characters of text that one file adds to the message; a longer text is cut."),
     timeout: durationOr("60s").describe("How long the fetching of one file may take, further tries included."),
+    outgoing: z
+      .strictObject({
+        maxFiles: z.int().min(0).max(20).default(5).describe("Files that an agent may attach to one reply with `rouse.send_file`."),
+        maxBytes: z.int().positive().max(20_000_000).default(5_000_000).describe("The largest file that an agent may send, in bytes."),
+      })
+      .prefault({})
+      .describe("Files that agents send."),
   })
   .prefault({})
-  .describe("Files that people send on channels.");
+  .describe("Files that people send on channels, and files that agents send.");
+
+export const languageSchema = z
+  .enum(LANGUAGES)
+  .optional()
+  .describe(
+    "The language of what Rouse itself says to people whose channel does not tell their language, such as questions about approvals. Default: English.",
+  );
 
 export const threadsSchema = z
   .strictObject({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { durationOr } from "./common.ts";
+import { durationOr, idText } from "./common.ts";
 
 const text = z.string().trim().min(1);
 /** An id as channels give it; a number may stand without quotes. */
@@ -23,8 +23,10 @@ export const sessionsSchema = z
   })
   .prefault({});
 
+const channelIds = z.union([channelId.transform((id) => [id]), z.array(channelId)], "must be an id or a list of ids");
+
 export const ownerSchema = z
-  .record(text, z.union([channelId.transform((id) => [id]), z.array(channelId)], "must be an id or a list of ids"))
+  .record(text, channelIds)
   .optional()
   .describe(
     "The ids of the one person whose direct messages join the main session, by channel. Default: the only person in allowFrom, if each kind of channel that receives has one.",
@@ -47,4 +49,16 @@ export const bindingsSchema = z
   .default([])
   .describe(
     "Which agent answers in which room or to which person: the first entry that fits a message counts; if none fits, the first agent answers.",
+  );
+
+export const peopleSchema = z
+  .array(
+    z
+      .object({ id: idText.describe("Names the person.") })
+      .catchall(channelIds)
+      .describe("Besides `id`: the person's ids, by channel."),
+  )
+  .default([])
+  .describe(
+    "People who write on several channels: `{ id, <channel>: <the person's id or ids there> }`. Their direct messages share one conversation once the person has linked the channels with `/link`.",
   );

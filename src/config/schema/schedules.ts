@@ -32,6 +32,8 @@ export const scheduleSchema = z.strictObject({
     ),
   jitter: duration
     .prefault(0)
-    .describe("Each firing is delayed by a part of this time, which depends on the schedule and on its due time alone."),
+    .describe(
+      "Each firing is delayed by a part of this time, which depends on the schedule and on its due time alone, and ends before the next due time.",
+    ),
 });
 export type ScheduleConfig = z.output<typeof scheduleSchema>;

@@ -7,7 +7,9 @@ import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
 import { fixtureRoutes, mappingRoutes, schemaRoutes } from "./mappings.ts";
 import { scheduleRoutes } from "./schedules.ts";
+import { memoryRoutes } from "./memory.ts";
 import { pairingRoutes } from "./pairings.ts";
+import { peopleRoutes } from "./people.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { changeRoutes, proposalRoutes, trialRoutes, whatIfRoutes } from "./workbench.ts";
@@ -28,6 +30,8 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/approvals", approvalRoutes(deps))
     .route("/schedules", scheduleRoutes(deps))
     .route("/pairings", pairingRoutes(deps))
+    .route("/memory", memoryRoutes(deps))
+    .route("/people", peopleRoutes(deps))
     .route("/sessions", sessionRoutes(deps))
     .route("/deliveries", deliveryRoutes(deps))
     .route("/failures", failureRoutes(deps))

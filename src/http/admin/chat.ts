@@ -5,13 +5,20 @@ import type { AdminDeps } from "../../admin/types.ts";
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError, type RunErrorCode } from "../../core/errors.ts";
+import { type CitationMark, findCited, type NamedCitation } from "../../runs/knowledge.ts";
 import { jsonBody } from "./query.ts";
 
-/** The lines of a turn, in this order: one `start`, `text` as it comes, one `end`. */
+/**
+ * The lines of a turn, in this order: one `start`, `text` as it comes, one `end`, with the passages that the model was given and
+ * the places where the reply names them.
+ */
 export type ChatLine =
   | { type: "start"; runId: string; agent: string; session: string | null }
   | { type: "text"; text: string }
-  | ({ type: "end"; ok: true; reply: string } & Pick<Extract<ChatEnd, { ok: true }>, "usage" | "citations">)
+  | ({ type: "end"; ok: true; reply: string; citations: readonly NamedCitation[]; marks: readonly CitationMark[] } & Pick<
+      Extract<ChatEnd, { ok: true }>,
+      "usage"
+    >)
   | { type: "end"; ok: false; code: RunErrorCode; message: string };
 
 const message = z.strictObject({
@@ -22,7 +29,9 @@ const message = z.strictObject({
 
 function endLine(end: ChatEnd): ChatLine {
   if (!end.ok) return { type: "end", ok: false, code: end.code, message: end.message };
-  return { type: "end", ok: true, reply: end.text, usage: end.usage, citations: end.citations };
+  const { numbered, marks } = findCited(end.text, end.citations);
+  const places = marks.map(({ citation: { number }, start, end: after }) => ({ number, start, end: after }));
+  return { type: "end", ok: true, reply: end.text, usage: end.usage, citations: numbered, marks: places };
 }
 
 /** A turn as one JSON document a line. */

@@ -15,7 +15,9 @@ export function mappingRoutes(deps: AdminDeps) {
     .get("/", (c) => {
       const snapshot = deps.snapshot();
       const listed = { ...system.listMappings(deps), mappings: listPlacedMappings(snapshot), drafts: listDrafts(snapshot) };
-      return jsonAnswer(c, { ...listed, console: getConsoleMode(snapshot.config.gateway) });
+      const { gateway } = snapshot.config;
+      const publicUrl = gateway.publicUrl?.replace(/\/$/, "") ?? null;
+      return jsonAnswer(c, { ...listed, publicUrl, console: getConsoleMode(gateway) });
     })
     .get("/:id{.+}", (c) => jsonAnswer(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }));
 }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
+import { firstIdOf } from "../../core/ids.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 
@@ -45,6 +46,17 @@ export const page = (clock: Pick<Clock, "now">) => ({
   idPrefix: z.string().min(1).optional(),
   since: since(clock).optional(),
 });
+
+/**
+ * Turns the end of a span of time into the id below which its rows lie. With `before` the page before has ended below it
+ * already.
+ */
+export function endAt<Q extends { before?: string | undefined; until?: number | undefined }>(
+  prefix: "evt" | "run",
+  { until, ...rest }: Q,
+): Omit<Q, "until"> {
+  return until === undefined || rest.before !== undefined ? rest : { ...rest, before: firstIdOf(prefix, until) };
+}
 
 /** `?failed`, `?failed=1`, `?failed=true`. */
 export const flag = z.enum(["", "1", "true", "0", "false"]).transform((value) => value !== "0" && value !== "false");

@@ -10,6 +10,7 @@ import { parseDuration } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Workbench } from "../../workbench/types.ts";
 import { jsonAnswer } from "./answer.ts";
+import { listDrafts } from "../../workbench/mapping-view.ts";
 import { jsonBody, limit, parseSince, query, since } from "./query.ts";
 
 const text = z.string().min(1).optional();
@@ -35,29 +36,32 @@ export function failureRoutes(deps: AdminDeps) {
     kind: z.enum(["event", "run", "delivery"]).optional(),
     path: text,
     mapping: text,
+    sender: text,
     assignee: text,
     limit,
   });
   const change = z.strictObject({
-    action: z.enum(["assign", "snooze", "resolve", "reopen"]),
+    action: z.enum(["assign", "snooze", "resolve", "reopen", "undo"]),
     assignee: z.string(NAME).trim().min(1, NAME).max(100, NAME).nullable().optional(),
     until: until(deps).optional(),
     version: z.int(VERSION).positive(VERSION).optional(),
+    revision: z.int().min(0).optional(),
   });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await failures.listFailures(deps, c.req.valid("query"))))
     .get("/:id", async (c) => jsonAnswer(c, await failures.showFailure(deps, c.req.param("id"))))
-    .post("/:id", jsonBody(change), async (c) =>
-      jsonAnswer(c, await failures.changeFailure(deps, c.req.param("id"), toChange(c.req.valid("json")))),
-    );
+    .post("/:id", jsonBody(change), async (c) => {
+      const { revision, ...body } = c.req.valid("json");
+      return jsonAnswer(c, await failures.changeFailure(deps, c.req.param("id"), toChange(body), revision));
+    });
 }
 
 function toChange(body: {
-  action: failures.GroupChange["action"];
+  action: failures.GroupRequest["action"];
   assignee?: string | null | undefined;
   until?: number | undefined;
   version?: number | undefined;
-}): failures.GroupChange {
+}): failures.GroupRequest {
   switch (body.action) {
     case "assign":
       return { action: "assign", assignee: body.assignee ?? null };
@@ -67,7 +71,7 @@ function toChange(body: {
     case "resolve":
       return { action: "resolve", version: body.version };
     default:
-      return { action: "reopen" };
+      return { action: body.action };
   }
 }
 
@@ -78,5 +82,5 @@ export function overviewRoutes(deps: AdminDeps, { trials }: Workbench) {
     .get("/activity", query(activity), async (c) => jsonAnswer(c, await showActivity(deps, c.req.valid("query"))))
     .get("/limits", async (c) => jsonAnswer(c, { limits: await deps.limits() }))
     .get("/gateways", async (c) => jsonAnswer(c, await describeGateways(deps.cluster)))
-    .get("/findings", async (c) => jsonAnswer(c, await listFindings(deps, trials.list())));
+    .get("/findings", async (c) => jsonAnswer(c, await listFindings(deps, listDrafts(deps.snapshot()), trials.list())));
 }

@@ -12,7 +12,7 @@ import { RouseError } from "../../core/errors.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
-import { flag, jsonBody, limit, page, query, since } from "./query.ts";
+import { endAt, flag, jsonBody, limit, page, query, since } from "./query.ts";
 
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel", "schedule"]).optional();
@@ -62,12 +62,13 @@ export function eventRoutes(deps: AdminDeps) {
     mapping: text,
     failed: flag.optional(),
     bookmarked: flag.optional(),
+    until: since(clock).optional(),
     search: z.string(SEARCH).trim().min(1, SEARCH).max(500, SEARCH).optional(),
   });
   const select = z.enum(["failed", "unmatched", "all"]);
   const bulk = z.strictObject({ ...retried(clock), select, path: text, mapping: text, outcome: z.enum(OUTCOMES).optional() });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await listEvents(deps, c.req.valid("query"))))
+    .get("/", query(list), async (c) => jsonAnswer(c, await listEvents(deps, endAt("evt", c.req.valid("query")))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
     .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), async (c) =>
       jsonAnswer(c, await explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
@@ -92,11 +93,13 @@ export function eventRoutes(deps: AdminDeps) {
 
 /** `/runs`: what agents did, and how an operator stops or repeats it. */
 export function runRoutes(deps: AdminDeps) {
-  const list = z.strictObject({ ...page(deps.clock), status: runStatus.optional(), sessionKey: text, eventId: text });
-  const filters = { status: z.enum(RETRIED_RUNS).optional(), sessionKey: text, eventId: text, mapping: text };
+  const until = since(deps.clock).optional();
+  const ended = { endedSince: until, endedUntil: until };
+  const list = z.strictObject({ ...page(deps.clock), status: runStatus.optional(), sessionKey: text, eventId: text, until, ...ended });
+  const filters = { status: z.enum(RETRIED_RUNS).optional(), sessionKey: text, eventId: text, mapping: text, ...ended };
   const bulk = z.strictObject({ ...retried(deps.clock), ...filters });
   return new Hono()
-    .get("/", query(list), async (c) => jsonAnswer(c, await records.listRuns(deps, c.req.valid("query"))))
+    .get("/", query(list), async (c) => jsonAnswer(c, await records.listRuns(deps, endAt("run", c.req.valid("query")))))
     .post("/retry", jsonBody(bulk), (c) => answerLines(c, retryRuns(deps, checkChoice(c.req.valid("json")))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showRun(deps, c.req.param("id"))))
     .get("/:id/steps", async (c) => jsonAnswer(c, await records.showSteps(deps, c.req.param("id"))))
@@ -131,5 +134,7 @@ export function deliveryRoutes(deps: AdminDeps) {
     .get("/", query(list), async (c) => jsonAnswer(c, await records.listDeliveries(deps, c.req.valid("query"))))
     .post("/retry", jsonBody(bulk), (c) => answerLines(c, retryDeliveries(deps, checkChoice(c.req.valid("json")))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showDelivery(deps, c.req.param("id"))))
-    .post("/:id/retry", async (c) => jsonAnswer(c, await records.retryDelivery(deps, c.req.param("id"))));
+    .post("/:id/retry", query(z.strictObject({ arrived: flag.default(false) })), async (c) =>
+      jsonAnswer(c, await records.retryDelivery(deps, c.req.param("id"), c.req.valid("query"))),
+    );
 }

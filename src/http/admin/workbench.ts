@@ -14,7 +14,13 @@ const text = z.string().min(1);
 const replace = z.strictObject({ kind: z.literal("replace"), mapping: text, text, from: z.string().optional() });
 const add = z.strictObject({ kind: z.literal("add"), text, file: text.optional() });
 const draft = z.strictObject({ kind: z.literal("draft"), name: text, into: text.optional() });
-const draftText = z.strictObject({ kind: z.literal("draft-text"), name: text, text, from: z.string().optional() });
+const draftText = z.strictObject({
+  kind: z.literal("draft-text"),
+  name: text,
+  text,
+  from: z.string().optional(),
+  new: z.boolean().optional(),
+});
 const change = z.discriminatedUnion("kind", [replace, add, draft, draftText, z.strictObject({ kind: z.literal("undo") })]);
 /** What is only compared may also be the whole text of a mapping file. */
 const proposed = z.discriminatedUnion("kind", [

@@ -19,10 +19,10 @@ const citation = z.strictObject({
   filename: text,
   title: text.nullable(),
   page: z.int().nullable(),
-  score: z.number(),
+  score: z.number().nullable().describe("Null for a passage that an earlier turn has found."),
   quote: text,
 });
-const citations = z.array(citation).optional().describe("The passages that the turn was given.");
+const citations = z.array(citation).optional().describe("The passages that the answer names by their number.");
 
 const toolCall = z.strictObject({
   id: text,

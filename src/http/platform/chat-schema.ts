@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isEmpty, isFalse, unsupported } from "./unsupported.ts";
+import { isEmpty, isFalse, unsupported, UNSUPPORTED } from "./unsupported.ts";
 
 const text = z.string();
 const textPart = z.object({ type: z.literal("text"), text });
@@ -31,7 +31,17 @@ export const chatMessage = z.discriminatedUnion("role", [
   z.object({ role: z.literal("system"), content: textContent }),
   z.object({ role: z.literal("developer"), content: textContent }),
   z.object({ role: z.literal("user"), content: userContent, name: text.nullish() }),
-  z.object({ role: z.literal("assistant"), content: assistantContent.nullish(), tool_calls: z.array(toolCall).nullish() }),
+  z.object({
+    role: z.literal("assistant"),
+    content: assistantContent.nullish(),
+    tool_calls: z.array(toolCall).nullish(),
+    audio: unsupported("send the words of the earlier answer as `content`"),
+  }),
+  z.object({ role: z.literal("function"), content: text.nullish() }).refine(() => false, {
+    path: ["role"],
+    message: "the role `function` is not supported: send the result with the role `tool` and its `tool_call_id`",
+    params: { code: UNSUPPORTED },
+  }),
   z.object({ role: z.literal("tool"), content: textContent, tool_call_id: text.min(1) }),
 ]);
 
@@ -52,8 +62,26 @@ const tool = z.object({
 export const toolMode = z.enum(["auto", "none", "required"]);
 export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh"]);
 
+const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((modality) => modality === "text");
+const NO_LOGPROBS = "leave it out; answers have no probabilities of tokens";
+const USE_TOOLS = "send `tools` and `tool_choice`";
+
+/** Fields of the official API that both routes refuse by their names, so that no caller waits for what never comes. */
+const unsupportedFields = {
+  logprobs: unsupported(NO_LOGPROBS, isFalse),
+  top_logprobs: unsupported(NO_LOGPROBS, (value) => value === 0),
+  functions: unsupported(USE_TOOLS, isEmpty),
+  function_call: unsupported(USE_TOOLS),
+  audio: unsupported("leave it out; answers are text"),
+  modalities: unsupported('leave it out, or send ["text"]', isTextOnly),
+  web_search_options: unsupported("leave it out; give the agent a tool that searches"),
+  background: unsupported("leave it out, and read the answer or a stream of it", isFalse),
+  prompt: unsupported("send its text with the role `developer`, or as `instructions` of a response"),
+};
+
 /** Fields that both routes have alike. */
 export const commonFields = {
+  ...unsupportedFields,
   model: text.min(1).describe("The agent: its id, `agent:<id>`, or `default`."),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
@@ -64,29 +92,14 @@ export const commonFields = {
   conversation_id: sessionName.nullish().meta({ deprecated: true }).describe("Use `session_id`."),
 };
 
-const isTextOnly = (value: unknown): boolean => Array.isArray(value) && value.every((modality) => modality === "text");
-const NO_LOGPROBS = "leave it out; answers have no probabilities of tokens";
-const USE_TOOLS = "send `tools` and `tool_choice`";
-
-/** Fields of the official API that are refused by their names, so that no caller waits for what never comes. */
-const unsupportedFields = {
-  logprobs: unsupported(NO_LOGPROBS, isFalse),
-  top_logprobs: unsupported(NO_LOGPROBS, (value) => value === 0),
-  functions: unsupported(USE_TOOLS, isEmpty),
-  function_call: unsupported(USE_TOOLS),
-  audio: unsupported("leave it out; answers are text"),
-  modalities: unsupported('leave it out, or send ["text"]', isTextOnly),
-  web_search_options: unsupported("leave it out; give the agent a tool that searches"),
-};
-
 /** The body of a chat request. Fields that are not here are ignored; null is as good as none. */
 export const chatBody = z.object({
   ...commonFields,
-  ...unsupportedFields,
+  conversation: unsupported("send `session_id`, which names the session, or use /v1/responses"),
+  n: z.literal(1, "only one answer at a time: leave `n` out, or send 1").nullish(),
   messages: z.array(chatMessage).min(1, "send at least one message"),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.literal(1, "only one answer at a time: leave `n` out, or send 1").nullish(),
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),

@@ -5,8 +5,7 @@ import type { Thinking } from "../../config/schema/common.ts";
 import { type ChatBody, chatBody } from "./chat-schema.ts";
 import { createFileReader } from "./files.ts";
 import { type Conversation, imageLimits, readMessages } from "./messages.ts";
-import type { Citation } from "../../runs/knowledge.ts";
-import { cutText } from "../../core/text.ts";
+import { toAnnotations, toCitations } from "./citations.ts";
 import type { Context } from "hono";
 import { getCorrelation, getSessionName, toSessionWarnings } from "./session-name.ts";
 import { answerTurn } from "./turn.ts";
@@ -91,30 +90,6 @@ export function chatRequest(body: ChatBody, { instructions, messages, hasHistory
   };
 }
 
-const MAX_QUOTE = 300;
-
-/** Where an answer comes from: fields of our own, once, on what ends the answer. */
-export function toCitations(passages: readonly Citation[]) {
-  return passages.map(({ documentId, chunkId, filename, title, page, score, text }, index) => ({
-    index: index + 1,
-    document_id: documentId,
-    chunk_id: chunkId,
-    filename,
-    title,
-    page,
-    score,
-    quote: cutText(text, MAX_QUOTE).text,
-  }));
-}
-
-/** The same in the form that clients know. */
-function toAnnotations(passages: readonly Citation[]) {
-  return passages.map(({ documentId, chunkId, filename, title }) => ({
-    type: "url_citation" as const,
-    url_citation: { start_index: 0, end_index: 0, url: `rouse:documents/${documentId}#${chunkId}`, title: title ?? filename },
-  }));
-}
-
 /** As the provider counted it; null if it did not. */
 function toUsage({ inputTokens, outputTokens, totalTokens, cachedInputTokens, reasoningTokens }: SuccessfulEnd["usage"]) {
   if (inputTokens === undefined && outputTokens === undefined) return null;
@@ -150,11 +125,14 @@ interface NamedTurn {
 
 const buildHead = ({ turn, model }: NamedTurn) => ({ id: `chatcmpl-${turn.runId}`, created: Math.floor(turn.createdAt / 1000), model });
 
+const nestAnnotation = ({ type, ...rest }: ReturnType<typeof toAnnotations>[number]) => ({ type, url_citation: rest });
+
 /** The body of an answer that is not streamed. */
 export function chatCompletion(named: NamedTurn, end: SuccessfulEnd) {
   const { id, created, model } = buildHead(named);
   const calls = toToolCalls(end);
-  const cited = end.citations.length > 0;
+  const annotations = toAnnotations(end.text, end.citations).map(nestAnnotation);
+  const citations = toCitations(end.text, end.citations);
   return {
     id,
     object: "chat.completion" as const,
@@ -169,14 +147,14 @@ export function chatCompletion(named: NamedTurn, end: SuccessfulEnd) {
           refusal: null,
           ...(end.reasoning === "" ? {} : { reasoning_content: end.reasoning }),
           ...(calls.length > 0 ? { tool_calls: calls } : {}),
-          ...(cited ? { annotations: toAnnotations(end.citations) } : {}),
+          ...(annotations.length > 0 ? { annotations } : {}),
         },
         logprobs: null,
         finish_reason: toFinishReason(end),
       },
     ],
     usage: toUsage(end.usage),
-    ...(cited ? { citations: toCitations(end.citations) } : {}),
+    ...(citations.length > 0 ? { citations } : {}),
   };
 }
 
@@ -201,11 +179,12 @@ export function chunkMaker(named: NamedTurn, includeUsage: boolean) {
     /** All that follows the text. */
     last(end: SuccessfulEnd): object[] {
       const calls = toToolCalls(end).map((call, index) => choice({ tool_calls: [{ index, ...call }] }));
-      const cited = end.citations.length > 0;
+      const annotations = toAnnotations(end.text, end.citations).map(nestAnnotation);
+      const citations = toCitations(end.text, end.citations);
       return [
         ...calls,
-        ...(cited ? [choice({ annotations: toAnnotations(end.citations) })] : []),
-        choice({}, toFinishReason(end), cited ? { citations: toCitations(end.citations) } : {}),
+        ...(annotations.length > 0 ? [choice({ annotations })] : []),
+        choice({}, toFinishReason(end), citations.length > 0 ? { citations } : {}),
         ...(includeUsage ? [chunk([], { usage: toUsage(end.usage) })] : []),
       ];
     },

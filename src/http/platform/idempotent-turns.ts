@@ -60,7 +60,7 @@ export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
     if (!entry) return undefined;
     const over = entry.endedAt !== undefined && readMonotonic(clock) - entry.endedAt > keptMs;
     // A turn that was stopped because its caller disconnected is tried again; a turn that failed is not kept.
-    if (!over && (entry.turn.sessionId !== undefined || !gone.has(entry.turn))) return entry;
+    if (!over && (!entry.turn.isOneShot || !gone.has(entry.turn))) return entry;
     entries.delete(name);
     return undefined;
   };

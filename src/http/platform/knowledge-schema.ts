@@ -145,7 +145,9 @@ export const formatsAnswer = z.strictObject({
       mime_type: text,
       extensions: z.array(text),
       available: z.boolean(),
-      missing: z.array(text).describe("The packages that are not installed: documents of this format fail with `missing_extractor`."),
+      missing: z
+        .array(text)
+        .describe("The packages and programs that are not installed: documents of this format fail with `missing_extractor`."),
     }),
   ),
   has_more: z.literal(false),

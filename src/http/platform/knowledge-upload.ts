@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
+import { createTurnstile } from "../../core/turnstile.ts";
 import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
 import { discard, toReadable, UPLOAD_MS } from "../request.ts";
 import { badRequest, errorObject, toProblem, problemResponse, ProblemError, type ApiProblem } from "./problems.ts";
@@ -29,9 +30,12 @@ type Outcome = { filename: string } & ({ added: AddedDocument } | { problem: Api
 
 const BUSY: ApiProblem = toProblem({
   code: "overloaded",
-  message: "too many uploads at the same time (platform.knowledge.uploads); try again",
+  message: "too many uploads wait for the ones under way (platform.knowledge.uploads); try again",
   retryAfterSeconds: 2,
 });
+/** Uploads that wait for a place, and how long one waits. */
+const MAX_WAITING = 100;
+const MAX_WAIT_MS = 120_000;
 const STOPPING = toProblem({ code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 });
 
 /** The fields of a form as those of a JSON body. */
@@ -172,16 +176,19 @@ async function answerUpload(c: Context<PlatformEnv>, outcomes: readonly Outcome[
 
 /** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
 export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => Promise<Response> {
-  let arriving = 0;
+  const turnstile = createTurnstile(() => deps.snapshot().config.platform.knowledge.uploads);
   const receive = async (c: Context<PlatformEnv>, source: Readable): Promise<Upload> => {
     if (deps.draining()) throw new ProblemError(STOPPING);
-    if (arriving >= deps.snapshot().config.platform.knowledge.uploads) throw new ProblemError(BUSY);
-    arriving++;
+    if (turnstile.waiting >= MAX_WAITING) throw new ProblemError(BUSY);
+    // Nothing of the body is read until then: the sender waits with it.
+    const free = await turnstile.take(AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(MAX_WAIT_MS)]));
+    if (!free) throw new ProblemError(BUSY);
     try {
+      if (deps.draining()) throw new ProblemError(STOPPING);
       const isForm = FORM.test(c.req.header("content-type") ?? "");
       return await (isForm ? readMultipart(c, source, deps) : readDocument(c, deps));
     } finally {
-      arriving--;
+      free();
     }
   };
   return async (c) => {

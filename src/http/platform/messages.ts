@@ -183,6 +183,8 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
         said.push({ role: "assistant", text: toText(message.content ?? ""), calls });
         break;
       }
+      case "function":
+        return refuse(`${param}.role`, "the role `function` is not supported: use the role `tool`");
       case "tool":
         said.push({
           role: "tool",

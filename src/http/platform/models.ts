@@ -60,13 +60,26 @@ export const agentsQuery = z.object({
   after: z.string().optional().describe("The id after which to go on."),
 });
 
-const agentView = (agent: Agent, { startedAt }: PlatformDeps) => ({
+/** Whether the model that an agent asks first can be given images. */
+function hasImages({ model }: Agent, { config }: Snapshot): boolean {
+  const [provider = "", ...name] = model.split("/");
+  const images = config.models.providers[provider]?.images ?? true;
+  return typeof images === "boolean" ? images : images.includes(name.join("/"));
+}
+
+const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
   id: agent.id,
   object: "agent" as const,
   name: agent.name,
   description: agent.description ?? null,
   model: agent.model,
-  capabilities: ["chat", "streaming", "client_tools", "images", ...(agent.tools.length > 0 ? ["tools"] : [])],
+  capabilities: [
+    "chat",
+    "streaming",
+    "client_tools",
+    ...(hasImages(agent, snapshot()) ? ["images"] : []),
+    ...(agent.tools.length > 0 ? ["tools"] : []),
+  ],
   knowledge: agent.knowledge,
   created: seconds(startedAt),
 });

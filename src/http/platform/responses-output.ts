@@ -1,7 +1,8 @@
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import type { StoredResponse } from "../../chat/earlier-runs.ts";
 import { approvalObject } from "./approvals.ts";
-import { toCitations, withoutNullish } from "./chat.ts";
+import { withoutNullish } from "./chat.ts";
+import { toAnnotations, toCitations } from "./citations.ts";
 import { errorObject, turnProblem } from "./problems.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
 import type { StreamFormat, SuccessfulEnd } from "./stream.ts";
@@ -61,13 +62,7 @@ function toUsage({ inputTokens, outputTokens, totalTokens, cachedInputTokens = 0
 }
 
 function textPart(text: string, end?: ResponseEnd) {
-  const annotations = (end?.citations ?? []).map(({ documentId, chunkId, filename, title }) => ({
-    type: "url_citation" as const,
-    start_index: 0,
-    end_index: 0,
-    url: `rouse:documents/${documentId}#${chunkId}`,
-    title: title ?? filename,
-  }));
+  const annotations = toAnnotations(text, end?.citations ?? []);
   return { type: "output_text" as const, text, annotations, logprobs: [] };
 }
 
@@ -119,6 +114,7 @@ const toConversation = (conversation: ResponseEcho["conversation"]) =>
 export function responseObject(head: ResponseHead, end?: ResponseEnd) {
   const { runId, createdAt, model, echo } = head;
   const status = end ? toStatus(end) : "in_progress";
+  const citations = end ? toCitations(end.text, end.citations) : [];
   return {
     id: `resp_${runId}`,
     object: "response" as const,
@@ -141,7 +137,7 @@ export function responseObject(head: ResponseHead, end?: ResponseEnd) {
     top_p: echo.top_p ?? null,
     usage: end ? toUsage(end.usage) : null,
     metadata: echo.metadata ?? {},
-    ...(end && end.citations.length > 0 ? { citations: toCitations(end.citations) } : {}),
+    ...(citations.length > 0 ? { citations } : {}),
   };
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isFalse, unsupported } from "./unsupported.ts";
+import { unsupported } from "./unsupported.ts";
 import { commonFields, effort, fileFields, jsonObject, toolMode, toolName } from "./chat-schema.ts";
 
 const text = z.string();
@@ -12,38 +12,49 @@ const inputFile = z.object({
   ...fileFields,
   file_url: unsupported("Rouse fetches no files; send `file_data`"),
 });
-const parts = z.array(z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusal])).min(1);
+const parts = z.array(z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusal]));
 
-const message = z.object({
-  type: z.literal("message").nullish(),
-  role: z.enum(["user", "assistant", "system", "developer"]),
-  content: z.union([text, parts]),
-});
+const message = z
+  .object({
+    type: z.literal("message").nullish(),
+    role: z.enum(["user", "assistant", "system", "developer"]),
+    content: z.union([text, parts]),
+  })
+  // An answer that only called tools has none.
+  .refine(({ role, content }) => role === "assistant" || typeof content === "string" || content.length > 0, {
+    path: ["content"],
+    message: "send at least one part",
+  });
 const functionCall = z.object({ type: z.literal("function_call"), call_id: text.min(1), name: text.min(1), arguments: text });
 const functionOutput = z.object({
   type: z.literal("function_call_output"),
   call_id: text.min(1),
-  output: z.union([text, z.array(z.discriminatedUnion("type", [inputText]))]),
+  output: z.union([text, z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile]))]),
 });
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
 
 const reasoning = z.object({ type: z.literal("reasoning") });
 
-export const responseItem = z.union([message, functionCall, functionOutput, reference, reasoning]);
+/** What tools of another server did on the way to an answer. The answer follows them and has what they found. */
+const foreignCall = z
+  .object({
+    type: z.enum(["web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools", "mcp_call"]),
+  })
+  .describe("Left out, with a warning of the run.");
 
-/** Fields of the official API that are refused by their names. */
-const unsupportedFields = {
-  background: unsupported("leave it out, and read the answer or a stream of it", isFalse),
-  prompt: unsupported("send its text as `instructions`"),
-  top_logprobs: unsupported("leave it out; answers have no probabilities of tokens", (value) => value === 0),
-};
+export const responseItem = z.union([message, functionCall, functionOutput, reference, reasoning, foreignCall]);
+
+const hasNoLogprobs = (value: unknown): boolean => Array.isArray(value) && !value.some((name) => String(name).includes("logprobs"));
 
 /** The body of a request for a response. Fields that are not here are ignored; null is as good as none. */
 export const responsesBody = z.object({
   ...commonFields,
-  ...unsupportedFields,
-  input: z.union([text.min(1, "must not be empty"), z.array(responseItem).min(1, "send at least one item")]),
+  include: unsupported("leave `message.output_text.logprobs` out; answers have no probabilities of tokens", hasNoLogprobs),
+  input: z
+    .union([text.min(1, "must not be empty"), z.array(responseItem)])
+    .nullish()
+    .describe("May be left out if `instructions` say all."),
   instructions: text.nullish().describe("Stands below the agent's own instructions."),
   previous_response_id: text.nullish().describe("Continues after that response, or branches off there."),
   conversation: z

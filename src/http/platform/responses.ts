@@ -1,80 +1,19 @@
 import type { ChatRequest, ChatSession } from "../../chat/types.ts";
 import { restoreServerSteps } from "../../chat/server-steps.ts";
-import type { EarlierRuns, RunOwner } from "../../chat/earlier-runs.ts";
 import { type ChatRequestBase, callerTool, withoutNullish, jsonFormat, sessionFor, toThinking } from "./chat.ts";
-import type { ChatMessage } from "./chat-schema.ts";
 import { createFileReader } from "./files.ts";
 import { type Conversation, imageLimits, readMessages } from "./messages.ts";
 import { badRequest, type ApiProblem, ProblemError } from "./problems.ts";
 import { responseEvents, responseObject, storedResponse, toEcho } from "./responses-output.ts";
-import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
+import { type Earlier, hasInput, resolveInput, toMessages } from "./responses-input.ts";
+import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
+import { UNSUPPORTED } from "./unsupported.ts";
 import type { Context } from "hono";
 import { getCorrelation, getSessionName, toSessionWarnings } from "./session-name.ts";
 import { answerTurn } from "./turn.ts";
 import { findAgent } from "./models.ts";
 import { readCheckedBody } from "./read.ts";
 import { jsonResponse, type PlatformEnv, type PlatformParts } from "./types.ts";
-
-type Message = Extract<ResponseItem, { role: string }>;
-type InputItem = Exclude<ResponseItem, { type: "item_reference" | "reasoning" }>;
-
-/** What earlier turns the request may refer to. */
-export interface Earlier {
-  runs: EarlierRuns;
-  owner: RunOwner;
-}
-
-/** The input with what it only refers to: a client sends an earlier answer as its id alone. */
-export async function withReferences(input: ResponsesBody["input"], { runs, owner }: Earlier): Promise<string | readonly InputItem[]> {
-  if (typeof input === "string") return input;
-  const items: InputItem[] = [];
-  for (const [index, item] of input.entries()) {
-    // What a model thought is part of the answer that it led to.
-    if (item.type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_"))) continue;
-    if (item.type !== "item_reference") {
-      items.push(item);
-      continue;
-    }
-    const reply = item.id.startsWith("msg_") ? await runs.getReply(item.id.slice(4), owner) : undefined;
-    if (reply === undefined)
-      throw new ProblemError(badRequest(`input[${index}].id`, "there is no such answer; send it whole", "item_not_found"));
-    items.push({ role: "assistant", content: reply });
-  }
-  return items;
-}
-
-type Part = Exclude<Message["content"], string>[number];
-
-const getText = (part: Part): string => (part.type === "refusal" ? part.refusal : "text" in part ? part.text : "");
-
-function userPart(part: Part): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
-  if (part.type === "input_image") return { type: "image_url", image_url: { url: part.image_url } };
-  if (part.type === "input_file") return { type: "file", file: part };
-  return { type: "text", text: getText(part) };
-}
-
-function toMessage({ role, content }: Message): ChatMessage {
-  if (role === "user") return { role, content: typeof content === "string" ? content : content.map(userPart) };
-  return { role, content: typeof content === "string" ? content : content.map(getText).join("") };
-}
-
-/** The items of an input as chat messages: one after the other, calls that belong together in one. */
-export function toMessages(input: string | readonly InputItem[]): ChatMessage[] {
-  if (typeof input === "string") return [{ role: "user", content: input }];
-  const messages: ChatMessage[] = [];
-  for (const item of input) {
-    if (item.type === "function_call") {
-      const call = { id: item.call_id, type: "function" as const, function: { name: item.name, arguments: item.arguments } };
-      const last = messages.at(-1);
-      if (last?.role === "assistant") last.tool_calls = [...(last.tool_calls ?? []), call];
-      else messages.push({ role: "assistant", content: null, tool_calls: [call] });
-    } else if (item.type === "function_call_output") {
-      const output = typeof item.output === "string" ? item.output : item.output.map(({ text }) => text).join("");
-      messages.push({ role: "tool", tool_call_id: item.call_id, content: output });
-    } else messages.push(toMessage(item));
-  }
-  return messages;
-}
 
 const notFound: ApiProblem = {
   status: 404,
@@ -108,7 +47,7 @@ export function responseRequest(
   const { tool_choice: choice } = body;
   const format = body.text?.format;
   const thinking = toThinking(body.reasoning?.effort);
-  const all = [body.instructions, instructions].filter(Boolean).join("\n\n");
+  const all = [hasInput(body) ? body.instructions : undefined, instructions].filter(Boolean).join("\n\n");
   return {
     ...base,
     callerKeepsHistory: base.session.kind === "named" && hasHistory,
@@ -140,6 +79,8 @@ const RESPONSE_NOT_FOUND: ApiProblem = {
 /** `GET /v1/responses/{id}` */
 export async function showResponse(c: Context<PlatformEnv>, deps: PlatformParts): Promise<Response> {
   const { key } = c.get("caller");
+  if (c.req.query("stream") === "true")
+    throw new ProblemError(badRequest("stream", "stream: a response that is kept is not streamed again; leave it out", UNSUPPORTED));
   const found = await deps.earlierRuns.findResponse((c.req.param("id") ?? "").replace(/^resp_/, ""), key.id);
   const isAllowed = found && (key.agents?.includes(found.agentId) ?? true);
   if (!isAllowed) throw new ProblemError(RESPONSE_NOT_FOUND);
@@ -155,9 +96,9 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
   const name = getSessionName(c, body, key);
   const earlier = { runs: deps.earlierRuns, owner: { keyId: key.id, agentId: agent.id } };
   const session = await responseSession(body, name?.id, earlier);
-  const input = await withReferences(body.input, earlier);
+  const { items, leftOut } = await resolveInput(body, earlier);
   const images = imageLimits(snapshot, deps.fetch, c.req.raw.signal);
-  const conversation = await readMessages(toMessages(input), {
+  const conversation = await readMessages(toMessages(items), {
     images,
     readFile: createFileReader(c, deps),
     field: "input",
@@ -165,7 +106,7 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
   });
   const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
   const caller = { id: key.id, tenant: key.tenant };
-  const base = { agent, caller, session, correlation: getCorrelation(c), warnings: toSessionWarnings(name) };
+  const base = { agent, caller, session, correlation: getCorrelation(c), warnings: [...toSessionWarnings(name), ...leftOut] };
   const echo = toEcho(body);
   const kept = body.store === false ? {} : { response: echo };
   const messages = await restoreServerSteps(conversation.messages, earlier.runs, earlier.owner);

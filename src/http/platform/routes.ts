@@ -47,7 +47,7 @@ export const ROUTES: ApiRoutes = {
   "/responses/:id": {
     GET: defineRoute("chat", showResponse, ["showResponse", "A response that was kept", responseAnswer], {
       requestParams: { path: z.object({ id: z.string() }) },
-      responses: problems({ "404": "It is not there for this key." }),
+      responses: problems({ "400": "`stream` is not supported here.", "404": "It is not there for this key." }),
     }),
   },
   "/models": {

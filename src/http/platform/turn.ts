@@ -93,11 +93,12 @@ export async function answerTurn(c: Context<PlatformEnv>, wanted: Wanted, parts:
   const { requestId } = c.get("caller");
   const { stream: isStreamed } = wanted.request;
   const headers: Record<string, string> = { "x-request-id": requestId, "cache-control": "no-store" };
-  if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
   if (wanted.session?.deprecated !== undefined) headers["deprecation"] = "true";
   if (joined) headers["idempotent-replayed"] = "true";
   const { settled, leave } = waitForText(turn, c.req.raw.signal, isStreamed ? FIRST_WORD_MS : undefined);
   await settled;
+  // Not before: whether a turn after a response is a branch is known once its history is read.
+  if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
   const { end } = turn;
   if (isStreamed && (!end || end.ok)) {
     const stream = streamTurn(turn, wanted.format(turn));

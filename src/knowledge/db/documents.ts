@@ -133,6 +133,8 @@ export class Documents {
   /** Deletes the chunks of a document for which the condition holds. */
   dropChunks(doc: number, condition: string): void {
     const which = `SELECT seq FROM chunks WHERE doc = ? AND ${condition}`;
+    // Most documents have none, and FTS5 writes what it has in memory before it deletes.
+    if (!this.#sql.get(`${which} LIMIT 1`, doc)) return;
     for (const table of ["passages", "vectors"]) this.#sql.run(`DELETE FROM ${table} WHERE seq IN (${which})`, doc);
     this.#sql.run(`DELETE FROM words WHERE rowid IN (${which})`, doc);
     this.#sql.run(`DELETE FROM grams WHERE rowid IN (${which} AND gram_count > 0)`, doc);

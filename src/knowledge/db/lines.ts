@@ -1,4 +1,17 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import type { Chunk } from "../chunk.ts";
+import type { IndexForm } from "../tokenize.ts";
+
+/** A line of the file that a child writes: a chunk and what it is found by. */
+export type ChunkLine = Chunk & IndexForm;
+
+/** Words and n-grams are most of a line and have nothing that JSON would escape: they stand behind it, each after a tab. */
+export const renderChunkLine = ({ words, grams, ...rest }: ChunkLine): string => `${JSON.stringify(rest)}\t${words}\t${grams}\n`;
+
+export function parseChunkLine(line: string): ChunkLine {
+  const [rest = "", words = "", grams = ""] = line.split("\t");
+  return { ...(JSON.parse(rest) as Omit<ChunkLine, "words" | "grams">), words, grams };
+}
 
 /** A part of the work on a document, after which others have their turn. */
 export const CHUNKS_A_PART = 200;

@@ -86,6 +86,8 @@ export interface SearchScope {
 export interface WordsQuery extends SearchScope {
   text: string;
   limit: number;
+  /** Leaves out passages that have too little of the question. */
+  relevantOnly?: boolean;
 }
 
 /** What the thread that reads can be asked. */

@@ -1,15 +1,13 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import { fuseGrams, fuseRankings, type Ranked } from "../ranking.ts";
-import { readQuestion, type IndexLanguages, type Term } from "../tokenize.ts";
+import { getLeastShare } from "../relevance.ts";
+import { readQuestion, type IndexLanguages, type Question } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
-import { rankByGrams } from "./grams.ts";
 import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type ReaderCalls, type SearchScope, type WordsQuery } from "./protocol.ts";
+import { ChunkRanking } from "./rank.ts";
 import { toPassage, toPassagePage, type PassageRow, agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
 import { Vectors } from "./vectors.ts";
-
-/** Any of the terms: hardly a question has all its words in one passage. */
-const renderMatch = (terms: readonly Term[]): string => terms.map(({ text, prefix }) => `"${text}"${prefix ? "*" : ""}`).join(" OR ");
 
 /** Documents of a scope, as a condition with a value for each of its marks. */
 function visible({ tenant, agentIds }: SearchScope): { condition: string; values: string[] } {
@@ -25,6 +23,7 @@ const PASSAGES = `SELECT p.*, d.id, d.filename, coalesce(d.title, d.found_title)
 /** The calls of the thread that reads. */
 export function createReader(sql: Statements): ReaderCalls {
   const vectors = new Vectors(sql);
+  const ranking = new ChunkRanking(sql);
   const embedded = (seq: number, model: string | undefined): number => {
     if (model === undefined) return 0;
     const text = `SELECT count(*) AS n FROM chunks c JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
@@ -37,24 +36,25 @@ export function createReader(sql: Statements): ReaderCalls {
     isOld: sql.get("SELECT 1 FROM documents WHERE tenant = ? AND form = 0 AND generation > 0 LIMIT 1", tenant) !== undefined,
   });
 
-  const rankByWords = (query: WordsQuery, terms: readonly Term[]): (Ranked & { grams: number })[] => {
-    const { condition, values } = visible(query);
-    return sql.all(
-      `SELECT c.seq AS seq, -words.rank AS score, c.gram_count AS grams FROM words JOIN chunks c ON c.seq = words.rowid
-      JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
-      WHERE ${condition} AND words MATCH ? ORDER BY words.rank LIMIT ?`,
-      ...values,
-      renderMatch(terms),
-      query.limit,
-    );
+  const keepRelevant = (ranked: readonly Ranked[], { terms, grams }: Question, tenant: string): Ranked[] => {
+    const least = getLeastShare(terms);
+    const seqs = ranked.map(({ seq }) => seq);
+    const words = ranking.coverByWords(terms, seqs);
+    const isCovered = ({ seq }: Ranked): boolean => words.getShare(seq) >= least;
+    if (grams.length === 0 || ranked.every(isCovered)) return ranked.filter(isCovered);
+    const byGrams = ranking.coverByGrams(tenant, grams, seqs);
+    return ranked.filter((one) => isCovered(one) || byGrams.getShare(one.seq) >= least);
   };
 
   const rank = (query: WordsQuery): Ranked[] => {
-    const { terms, grams } = readQuestion(query.text, getLanguages(query.tenant));
-    if (terms.length === 0) return [];
+    const question = readQuestion(query.text, getLanguages(query.tenant));
+    const { terms, grams, isTelling } = question;
+    if (terms.length === 0 || (query.relevantOnly && !isTelling)) return [];
     const deep = grams.length === 0 ? query : { ...query, limit: Math.max(MAX_FUSED, query.limit) };
-    const words = rankByWords(deep, terms).map(({ seq, score, grams: count }) => ({ seq, score, hasGrams: count > 0 }));
-    return fuseGrams(words, rankByGrams(sql, deep.tenant, grams, visible(deep), deep.limit)).slice(0, query.limit);
+    const scope = visible(deep);
+    const words = ranking.byWords(terms, scope, deep.limit);
+    const ranked = fuseGrams(words, ranking.byGrams(deep.tenant, grams, scope, deep.limit)).slice(0, query.limit);
+    return query.relevantOnly ? keepRelevant(ranked, question, query.tenant) : ranked;
   };
 
   const nearest = (scope: SearchScope, model: string, vector: Float32Array): Ranked[] => {
@@ -64,10 +64,10 @@ export function createReader(sql: Statements): ReaderCalls {
     return vectors.nearest(new Map(rows.map(({ seq, generation }) => [seq, generation])), model, vector, MAX_FUSED);
   };
 
-  const passages = (ranking: readonly Ranked[]): Passage[] => {
+  const passages = (ranked: readonly Ranked[]): Passage[] => {
     const text = `SELECT p.*, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version, d.external_id, d.metadata
       FROM chunks c JOIN passages p ON p.seq = c.seq JOIN documents d ON d.seq = c.doc WHERE c.seq = ?`;
-    return ranking.flatMap(({ seq, score }) => {
+    return ranked.flatMap(({ seq, score }) => {
       const row = sql.get<PassageRow>(text, seq);
       return row ? [toPassage(row, score)] : [];
     });
@@ -83,7 +83,7 @@ export function createReader(sql: Statements): ReaderCalls {
         const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
         return !row || row.status === "ready" || row.status === "failed";
       }),
-    list(tenant, { limit = DEFAULT_LIST, after, status, agentIds, externalId }, model) {
+    list(tenant, { limit = DEFAULT_LIST, after, status, agentIds, externalId, externalIdPrefix: prefix }, model) {
       const most = Math.max(1, Math.min(MAX_LIST, limit));
       const scope = visible({ tenant, ...(agentIds ? { agentIds } : {}) });
       const conditions = [scope.condition];
@@ -95,6 +95,8 @@ export function createReader(sql: Statements): ReaderCalls {
       if (after !== undefined) when("seq < (SELECT seq FROM documents WHERE id = ? AND tenant = ?)", after, tenant);
       if (status !== undefined) when("status = ?", status);
       if (externalId !== undefined) when("external_id = ?", externalId);
+      // A range, which the index can look up.
+      if (prefix !== undefined) when("external_id >= ? AND external_id < ?", prefix, `${prefix}\u{10ffff}`);
       const text = `SELECT * FROM documents WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
       const rows = sql.all<DocumentRow>(text, ...values, most + 1);
       return { documents: rows.slice(0, most).map((row) => toDocumentRecord(row, embedded(row.seq, model))), hasMore: rows.length > most };

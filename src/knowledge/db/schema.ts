@@ -41,6 +41,12 @@ export const KNOWLEDGE_MIGRATIONS: readonly string[] = [
   CREATE TABLE languages (tenant TEXT NOT NULL, language TEXT NOT NULL, PRIMARY KEY (tenant, language)) WITHOUT ROWID;
   CREATE VIRTUAL TABLE grams USING fts5(body, content='', contentless_delete=1, detail=none, tokenize=ascii);
   `,
+  // A tenant's number is its mark in `grams`; documents of form 1 have longer marks.
+  `
+  CREATE TABLE gram_tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE);
+  CREATE INDEX documents_long_marks ON documents(tenant) WHERE form = 1 AND generation > 0;
+  CREATE VIRTUAL TABLE word_places USING fts5vocab(words, instance);
+  `,
 ];
 
 /**

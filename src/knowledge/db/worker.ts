@@ -26,6 +26,8 @@ function run(calls: AnyCalls, { id, name, args }: CallMessage): ReplyMessage {
   }
 }
 
+const isPart = (message: CallMessage | undefined): boolean => message?.name === "indexPart";
+
 function end(db: DatabaseSync): void {
   db.close();
   port.close();
@@ -41,19 +43,30 @@ function write(db: DatabaseSync): void {
   const { calls, beforeCommit, afterCommit } = createWriter(new Statements(db), files);
   const all = calls as unknown as AnyCalls;
 
-  const runInside = (message: CallMessage): ReplyMessage => {
+  const runInside = (messages: readonly CallMessage[]): ReplyMessage[] => {
     db.exec("SAVEPOINT one");
-    const reply = run(all, message);
-    if (!reply.ok) db.exec("ROLLBACK TO one");
+    const replies = messages.map((message) => run(all, message));
+    const isDone = replies.every(({ ok }) => ok);
+    if (!isDone) db.exec("ROLLBACK TO one");
     db.exec("RELEASE one");
-    return reply;
+    return isDone || messages.length === 1 ? replies : messages.flatMap((message) => runInside([message]));
+  };
+
+  /** Parts of documents that follow each other share a savepoint: FTS5 writes all that it has in memory at each. */
+  const runAll = (messages: readonly CallMessage[]): ReplyMessage[] => {
+    const replies: ReplyMessage[] = [];
+    for (let from = 0, to = 1; from < messages.length; from = to++) {
+      while (isPart(messages[from]) && isPart(messages[to])) to++;
+      replies.push(...runInside(messages.slice(from, to)));
+    }
+    return replies;
   };
 
   const commit = (messages: CallMessage[]): void => {
     let replies: ReplyMessage[];
     try {
       db.exec("BEGIN IMMEDIATE");
-      replies = messages.map(runInside);
+      replies = runAll(messages);
       beforeCommit();
       db.exec("COMMIT");
       afterCommit();

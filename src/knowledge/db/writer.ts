@@ -1,8 +1,7 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
-import type { ChunkLine } from "../extract/extractor.ts";
 import { INDEX_FORM } from "../tokenize.ts";
-import { toGramBody } from "./grams.ts";
-import { CHUNKS_A_PART, readChunkLines } from "./lines.ts";
+import { addMark, toGramBody } from "./grams.ts";
+import { CHUNKS_A_PART, parseChunkLine, readChunkLines, type ChunkLine } from "./lines.ts";
 import { Documents } from "./documents.ts";
 import type { IndexedPart, IndexPart, IndexJob, WriterCalls } from "./protocol.ts";
 import { mayChange } from "../access.ts";
@@ -19,10 +18,9 @@ class Indexer {
     this.#next = (sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM chunks")?.seq ?? 0) + 1;
   }
 
-  #insert({ seq: doc, tenant }: DocumentRow, generation: number, n: number, line: string): void {
-    const chunk = JSON.parse(line) as ChunkLine;
+  #insert(doc: number, generation: number, n: number, chunk: ChunkLine, mark: string): void {
     const seq = this.#next++;
-    this.#sql.run("INSERT INTO chunks (seq, doc, generation, gram_count) VALUES (?, ?, ?, ?)", seq, doc, generation, chunk.grams.length);
+    this.#sql.run("INSERT INTO chunks (seq, doc, generation, gram_count) VALUES (?, ?, ?, ?)", seq, doc, generation, chunk.gramCount);
     this.#sql.run(
       "INSERT INTO passages (seq, n, text, headings, page, start_at, end_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
       seq,
@@ -34,16 +32,22 @@ class Indexer {
       chunk.end,
     );
     this.#sql.run("INSERT INTO words (rowid, body) VALUES (?, ?)", seq, chunk.words);
-    if (chunk.grams.length > 0) this.#sql.run("INSERT INTO grams (rowid, body) VALUES (?, ?)", seq, toGramBody(tenant, chunk.grams));
-    for (const language of chunk.languages)
+    if (chunk.gramCount > 0) this.#sql.run("INSERT INTO grams (rowid, body) VALUES (?, ?)", seq, toGramBody(mark, chunk.grams));
+  }
+
+  #insertAll({ seq: doc, tenant }: DocumentRow, generation: number, first: number, lines: readonly string[]): void {
+    const chunks = lines.map(parseChunkLine);
+    for (const language of new Set(chunks.flatMap(({ languages }) => languages)))
       this.#sql.run("INSERT OR IGNORE INTO languages (tenant, language) VALUES (?, ?)", tenant, language);
+    const mark = chunks.some(({ gramCount }) => gramCount > 0) ? addMark(this.#sql, tenant) : "";
+    for (const [index, chunk] of chunks.entries()) this.#insert(doc, generation, first + index, chunk, mark);
   }
 
   part({ id, generation, file, offset, first, done, now }: IndexPart): IndexedPart {
     const row = this.#documents.byId(id);
     if (!row || row.building !== generation || (row.status !== "extracting" && row.status !== "indexing")) return { state: "stale" };
     const read = readChunkLines(file, offset, CHUNKS_A_PART);
-    for (const [index, line] of read.lines.entries()) this.#insert(row, generation, first + index, line);
+    this.#insertAll(row, generation, first, read.lines);
     if (read.rest && first + read.lines.length < done.chunks) {
       if (row.status !== "indexing") this.#sql.run("UPDATE documents SET status = 'indexing' WHERE seq = ?", row.seq);
       return { state: "more", offset: read.offset, next: first + read.lines.length };

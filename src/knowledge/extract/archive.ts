@@ -98,7 +98,7 @@ export interface XmlHandlers {
  * Reads XML as events, with the names' prefixes kept. No external entity is ever fetched.
  * @throws ExtractionError `broken_document` where it is not well-formed.
  */
-export async function readXml(bytes: Buffer, handlers: XmlHandlers): Promise<void> {
+export async function readXml(source: Buffer | string, handlers: XmlHandlers): Promise<void> {
   const { SaxesParser } = await optional("saxes", () => import("saxes"));
   const parser = new SaxesParser();
   parser.on("opentag", ({ name, attributes }) => handlers.open?.(name, attributes));
@@ -108,5 +108,6 @@ export async function readXml(bytes: Buffer, handlers: XmlHandlers): Promise<voi
   parser.on("error", () => {
     throw broken("the XML inside the document is not well-formed");
   });
-  parser.write(new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes)).close();
+  const decode = (bytes: Buffer): string => new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes);
+  parser.write(typeof source === "string" ? source : decode(source)).close();
 }

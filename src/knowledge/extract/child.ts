@@ -6,9 +6,11 @@ import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { SEPARATOR, splitChunks, type TextBlock } from "../chunk.ts";
+import { killGroup } from "../../core/process-group.ts";
 import { cutText } from "../../core/text.ts";
+import { renderChunkLine } from "../db/lines.ts";
 import { DocumentTokenizer } from "../tokenize.ts";
-import type { ChunkLine, ExtractCall, ExtractReply } from "./extractor.ts";
+import type { ExtractCall, ExtractReply } from "./extractor.ts";
 import { ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";
 
@@ -19,9 +21,9 @@ const PROGRESS_MS = 200;
 
 const maxMemory = Number(process.argv[2]) * 2 ** 20;
 process.on("unhandledRejection", () => undefined);
-process.on("disconnect", () => process.exit(0));
+process.on("disconnect", () => killGroup(process.pid));
 // A thread of its own: it looks while a parser keeps this one busy.
-const watch = `setInterval(() => process.memoryUsage.rss() > ${maxMemory} && process.kill(process.pid, "SIGKILL"), ${LOOK_MS})`;
+const watch = `setInterval(() => process.memoryUsage.rss() > ${maxMemory} && process.kill(-process.pid, "SIGKILL"), ${LOOK_MS})`;
 new Worker(watch, { eval: true, execArgv: [], stdin: false }).unref();
 
 /** Whether so much is in memory that the next document would be blamed for this one. */
@@ -31,7 +33,8 @@ const isTired = (): boolean => process.memoryUsage.rss() > maxMemory / 3;
 function* counted(blocks: Iterable<TextBlock>, most: number): Generator<TextBlock> {
   let letters = 0;
   for (const block of blocks) {
-    letters += block.text.length;
+    // The marks between the cells of a row are not the document's.
+    letters += block.kind === "row" ? block.text.replaceAll(" | ", ",").length : block.text.length;
     if (letters > most) throw new ExtractionError("too_large", `the document has more than ${most} characters of text`);
     yield block;
   }
@@ -47,8 +50,7 @@ function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): 
     for (const chunk of splitChunks(blocks)) {
       const form = tokenizer.toIndexForm(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
       if (form.words === "") continue;
-      const line: ChunkLine = { ...chunk, ...form };
-      waiting += `${JSON.stringify(line)}\n`;
+      waiting += renderChunkLine({ ...chunk, ...form });
       count++;
       if (waiting.length < FLUSH) continue;
       writeSync(out, waiting);
@@ -88,7 +90,10 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
     const bytes = readFileSync(file);
     if (createHash("sha256").update(bytes).digest("hex") !== sha256)
       throw new ExtractionError("broken_document", "the file on disk is not the one that was uploaded; upload it again");
-    const { mimeType, title, pages, blocks } = await readDocument({ bytes, filename, limits, progress }, plugins);
+    const { mimeType, title, pages, blocks } = await readDocument(
+      { bytes, filename, limits, progress, depth: 0, programs: process.env["PATH"] ?? "" },
+      plugins,
+    );
     const chunks =
       call.plainChars === undefined
         ? writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "")

@@ -1,14 +1,10 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { Chunk } from "../chunk.ts";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
-import type { IndexForm } from "../tokenize.ts";
+import { killGroup } from "../../core/process-group.ts";
 import type { DocumentError } from "../types.ts";
 import type { ExtractLimits } from "./types.ts";
-
-/** A line of the file that a child writes: a chunk and what it is found by. */
-export type ChunkLine = Chunk & IndexForm;
 
 export interface ExtractCall {
   id: number;
@@ -55,6 +51,9 @@ const NICENESS = 5;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
 
+/** Ends a process and the programs that it has started. */
+const end = ({ pid }: ChildProcess): void => (pid === undefined ? undefined : killGroup(pid));
+
 interface Running {
   id: number;
   settle(result: ExtractResult): void;
@@ -91,7 +90,7 @@ class Reader {
       this.#watch(started ? this.#options.timeoutMs : START_MS + this.#options.timeoutMs);
       child.ref();
       child.channel?.ref();
-      child.send({ ...call, id } satisfies ExtractCall, (error) => error && child.kill("SIGKILL"));
+      child.send({ ...call, id } satisfies ExtractCall, (error) => error && end(child));
     });
   }
 
@@ -101,6 +100,8 @@ class Reader {
       env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
       execArgv: [`--max-old-space-size=${Math.floor(memoryMb * 0.75)}`, "--no-warnings"],
       stdio: ["ignore", "ignore", "ignore", "ipc"],
+      // A group of its own: the programs that it starts end with it.
+      detached: true,
     });
     try {
       if (child.pid !== undefined) setPriority(child.pid, NICENESS);
@@ -109,7 +110,7 @@ class Reader {
     }
     child.on("message", (reply: ExtractReply) => child === this.#process && this.#onReply(reply));
     child.once("exit", (_code, signal) => child === this.#process && this.#onExit(signal));
-    child.on("error", () => child === this.#process && (child.pid === undefined ? this.#onExit(null) : child.kill("SIGKILL")));
+    child.on("error", () => child === this.#process && (child.pid === undefined ? this.#onExit(null) : end(child)));
     return child;
   }
 
@@ -176,7 +177,7 @@ class Reader {
   #letGo(): void {
     const child = this.#process;
     this.#process = undefined;
-    child?.kill("SIGKILL");
+    if (child) end(child);
   }
 
   async close(): Promise<void> {
@@ -185,7 +186,7 @@ class Reader {
     if (!child) return;
     child.ref();
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-    child.kill("SIGKILL");
+    end(child);
     await ended;
   }
 }

@@ -79,8 +79,10 @@ export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
 /** Parses HTML as browsers do, without running anything of it. */
 export async function parseDom(html: string): Promise<DomDocument> {
   const { parseHTML } = await optional("linkedom", () => import("linkedom"));
-  const whole = /<(?:html|body)\b/i.test(html) ? html : `<!doctype html><html><head></head><body>${html}</body></html>`;
-  return parseHTML(whole).document;
+  if (/<html\b/i.test(html)) return parseHTML(html).document;
+  // The tags of the page and its body may be left out; linkedom needs them.
+  const inner = html.replace(/^\s*<!doctype[^>]*>/i, "");
+  return parseHTML(`<!doctype html><html>${/<body\b/i.test(inner) ? inner : `<head></head><body>${inner}</body>`}</html>`).document;
 }
 
 /** The article of a web page without what stands around it, or the whole page where it has none to speak of. */

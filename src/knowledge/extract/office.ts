@@ -19,9 +19,34 @@ async function textIn(bytes: Buffer | undefined, element: string): Promise<strin
   return tidy(text) || null;
 }
 
+/** The paragraphs of the headers or footers of a document, each once: sections repeat them. */
+async function readMargins(parts: ReadonlyMap<string, Buffer>, kind: "header" | "footer"): Promise<TextBlock[]> {
+  const found = new Set<string>();
+  for (const [name, bytes] of parts) {
+    if (!name.startsWith(`word/${kind}`)) continue;
+    let text = "";
+    let isText = false;
+    await readXml(bytes, {
+      open: (element) => void (isText = element === "w:t"),
+      text: (piece) => void (isText && (text += piece)),
+      close(element) {
+        isText = false;
+        if (element === "w:tab" || element === "w:br") text += " ";
+        if (element !== "w:p") return;
+        found.add(tidy(text));
+        text = "";
+      },
+    });
+  }
+  found.delete("");
+  return [...found].map((text) => ({ kind: "text", text }));
+}
+
+const MARGINS = /^word\/(?:header|footer)\d*\.xml$/;
+
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   // Counted before mammoth unpacks it without looking.
-  const parts = await unzip(bytes, limits, (name) => name === "docProps/core.xml");
+  const parts = await unzip(bytes, limits, (name) => name === "docProps/core.xml" || MARGINS.test(name));
   const mammoth = await optional("mammoth", () => import("mammoth"));
   const { value } = await mammoth.default
     .convertToHtml(
@@ -33,7 +58,8 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
     });
   const { body } = await parseDom(value);
   const title = await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null);
-  return { title, pages: null, blocks: body ? [...domBlocks(body)] : [] };
+  const blocks = body ? [...domBlocks(body)] : [];
+  return { title, pages: null, blocks: [...(await readMargins(parts, "header")), ...blocks, ...(await readMargins(parts, "footer"))] };
 };
 
 type Cell = string | number | boolean | Date | null;

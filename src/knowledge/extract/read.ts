@@ -3,13 +3,16 @@ import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds
 import type { TextBlock } from "../chunk.ts";
 import { FORMATS, toFormat, type FormatId } from "../formats.ts";
 import { extractEml } from "./eml.ts";
-import { ExtractionError, broken, type Extracted, type ExtractFormat, type ExtractSource } from "./types.ts";
+import { ExtractionError, broken, type AttachedDocument, type Extracted, type ExtractFormat, type ExtractSource } from "./types.ts";
 import { extractHtml } from "./html.ts";
+import { extractDoc, extractPpt, extractXls } from "./legacy-office.ts";
 import { extractDocx, extractEpub, extractPptx, extractXlsx } from "./office.ts";
 import { extractOdf } from "./odf.ts";
 import { extractPdf } from "./pdf.ts";
+import { extractRtf } from "./rtf.ts";
 import { sniff } from "./sniff.ts";
 import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
+import { extractXml } from "./xml.ts";
 
 const EXTRACTORS: Record<FormatId, ExtractFormat> = {
   pdf: extractPdf,
@@ -22,6 +25,11 @@ const EXTRACTORS: Record<FormatId, ExtractFormat> = {
   epub: extractEpub,
   html: extractHtml,
   eml: extractEml,
+  doc: extractDoc,
+  xls: extractXls,
+  ppt: extractPpt,
+  rtf: extractRtf,
+  xml: extractXml,
   csv: extractCsv,
   markdown: extractMarkdown,
   json: extractJson,
@@ -54,7 +62,7 @@ const fromPlugin =
 
 /** Finds what reads a document: a plugin that claims the ending of its name, else a shipped extractor by its bytes. */
 function findExtractor(
-  { bytes, filename }: ExtractSource,
+  { bytes, filename }: Pick<ExtractSource, "bytes" | "filename">,
   plugins: readonly PluginExtractor[],
 ): { mimeType: string; extract: ExtractFormat } {
   const ending = extname(filename).slice(1).toLowerCase();
@@ -68,10 +76,15 @@ function findExtractor(
  * Reads a document of any format.
  * @throws ExtractionError, and nothing else.
  */
-export async function readDocument(source: ExtractSource, plugins: readonly PluginExtractor[] = []): Promise<Extracted> {
+export async function readDocument(
+  source: Omit<ExtractSource, "readAttached">,
+  plugins: readonly PluginExtractor[] = [],
+): Promise<Extracted> {
   const { mimeType, extract } = findExtractor(source, plugins);
   try {
-    return { mimeType, ...(await extract(source)) };
+    const readAttached = (inner: AttachedDocument): Promise<Extracted> =>
+      readDocument({ ...source, ...inner, depth: source.depth + 1, progress: () => undefined }, plugins);
+    return { mimeType, ...(await extract({ ...source, readAttached })) };
   } catch (error) {
     if (error instanceof ExtractionError) throw error;
     throw broken("the document cannot be read; it may be damaged");

@@ -1,10 +1,10 @@
 import { extname } from "node:path";
 import type { FormatId } from "../formats.ts";
+import { detectUtf16 } from "./charset.ts";
 import { ExtractionError, encrypted } from "./types.ts";
 
 const HEAD = 8192;
 const BINARY: readonly [string, string][] = [
-  ["7b5c727466", "RTF"],
   ["89504e47", "a picture"],
   ["ffd8ff", "a picture"],
   ["47494638", "a picture"],
@@ -13,6 +13,7 @@ const BINARY: readonly [string, string][] = [
   ["377abcaf271c", "a compressed archive"],
   ["526172211a07", "a compressed archive"],
 ];
+const RTF = "7b5c727466";
 const CFB = "d0cf11e0a1b11ae1";
 
 /** By the name's ending, for text: its bytes do not say. */
@@ -28,7 +29,16 @@ const TEXT_ENDINGS: Record<string, FormatId> = {
   ".htm": "html",
   ".xhtml": "html",
   ".eml": "eml",
+  ".xml": "xml",
 };
+
+/** The streams that name the formats of Office before 2007. */
+const LEGACY: readonly [stream: string, format: FormatId][] = [
+  ["WordDocument", "doc"],
+  ["PowerPoint Document", "ppt"],
+  ["Workbook", "xls"],
+  ["Book", "xls"],
+];
 
 const BY_MIMETYPE: Record<string, FormatId> = {
   "application/vnd.oasis.opendocument.text": "odt",
@@ -58,11 +68,16 @@ function zipFormat(bytes: Buffer, filename: string): FormatId {
 
 const utf16 = (text: string): Buffer => Buffer.from(text, "utf16le");
 
-/** Text in UTF-16 has a zero in every other byte; no other text has one. */
-function isBinary(head: Buffer): boolean {
-  if (head[0] === 0xff && head[1] === 0xfe) return false;
-  if (head[0] === 0xfe && head[1] === 0xff) return false;
-  return head.includes(0);
+/** The begin of a text, for what it says of its format; undefined if it is no text. UTF-16 has zeros, no other text has. */
+function readHead(head: Buffer, charset: string | undefined): string | undefined {
+  if (charset !== undefined) return new TextDecoder(charset).decode(head.subarray(0, head.length & ~1));
+  return head.includes(0) ? undefined : head.toString("latin1");
+}
+
+function findCharset(bytes: Buffer): string | undefined {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return detectUtf16(bytes);
 }
 
 function textFormat(head: string, filename: string): FormatId {
@@ -72,8 +87,8 @@ function textFormat(head: string, filename: string): FormatId {
     .slice(0, 2000);
   if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(start)) return "html";
   const ending = TEXT_ENDINGS[extname(filename).toLowerCase()];
-  if (ending !== undefined && ending !== "eml") return ending;
-  if (/^<\?xml\b/i.test(start)) throw unsupported("XML of this kind");
+  if (ending !== undefined && ending !== "eml" && (ending !== "xml" || start.startsWith("<"))) return ending;
+  if (/^<\?xml\b/i.test(start)) return "xml";
   const fields = start.split(/\r?\n\r?\n/)[0] ?? "";
   if (
     /^(?:(?:[A-Za-z-]+:.*|[ \t]+.*)(?:\r?\n|$))+$/.test(fields) &&
@@ -95,9 +110,13 @@ export function sniff(bytes: Buffer, filename: string): FormatId {
   if (hex.startsWith("504b0304")) return zipFormat(bytes, filename);
   if (hex.startsWith(CFB)) {
     if (bytes.includes(utf16("EncryptedPackage"))) throw encrypted();
-    throw new ExtractionError("unsupported_type", "a file of Office before 2007 cannot be read; save it as docx, xlsx or pptx");
+    const legacy = LEGACY.find(([stream]) => bytes.includes(utf16(stream)));
+    if (legacy) return legacy[1];
+    throw unsupported("a compound file of this kind");
   }
+  if (hex.startsWith(RTF)) return "rtf";
   for (const [magic, name] of BINARY) if (hex.startsWith(magic)) throw unsupported(name);
-  if (isBinary(head)) throw unsupported("a binary file of this kind");
-  return textFormat(head.toString("latin1"), filename);
+  const text = readHead(head, findCharset(bytes));
+  if (text === undefined) throw unsupported("a binary file of this kind");
+  return textFormat(text, filename);
 }

@@ -7,8 +7,14 @@ import { rowBlocks } from "./office.ts";
 const LINES = /\r\n?|\n/;
 
 function* paragraphs(text: string): Generator<TextBlock> {
-  for (const paragraph of text.replace(/\r\n?/g, "\n").split(/\n[ \t]*\n/))
-    if (paragraph.trim() !== "") yield { kind: "text", text: paragraph.trim() };
+  const lines = text.replace(/\r\n?/g, "\n");
+  // One by one: a list of all paragraphs would take as much memory again as the text.
+  let from = 0;
+  for (const gap of lines.matchAll(/\n[ \t]*\n|$/g)) {
+    const paragraph = lines.slice(from, gap.index).trim();
+    if (paragraph !== "") yield { kind: "text", text: paragraph };
+    from = gap.index + gap[0].length;
+  }
 }
 
 export const extractText: ExtractFormat = async ({ bytes }) => ({

@@ -15,7 +15,16 @@ export interface ExtractSource {
   limits: ExtractLimits;
   /** From 0 to 1. */
   progress(part: number): void;
+  /** The folders of programs that may help, as in PATH. */
+  programs: string;
+  /** How many documents it is inside of. */
+  depth: number;
+  /** Reads a document inside this one, with the same limits. */
+  readAttached(document: AttachedDocument): Promise<Extracted>;
 }
+
+/** A document inside another one, such as an attachment. */
+export type AttachedDocument = Pick<ExtractSource, "bytes" | "filename">;
 
 /** What was read: blocks in reading order. */
 export interface Extracted {

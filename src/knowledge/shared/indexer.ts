@@ -1,7 +1,6 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
-import { CHUNKS_A_PART, readChunkLines } from "../db/lines.ts";
+import { CHUNKS_A_PART, parseChunkLine, readChunkLines, type ChunkLine } from "../db/lines.ts";
 import type { IndexedPart, IndexPart } from "../db/protocol.ts";
-import type { ChunkLine } from "../extract/extractor.ts";
 import { addSize, DOCUMENT_COLUMNS, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
 import type { Files } from "./files.ts";
 import { INDEX_FORM } from "../tokenize.ts";
@@ -55,7 +54,7 @@ async function insertChunks(
     chunks.map(({ page }) => page),
     chunks.map(({ start }) => start),
     chunks.map(({ end: endAt }) => endAt),
-    chunks.map(({ grams }) => grams.length),
+    chunks.map(({ gramCount }) => gramCount),
   ]);
 }
 
@@ -102,7 +101,7 @@ async function showInstead(sql: Sql, files: Files, row: SharedRow, part: IndexPa
 /** Indexes the next chunks of a document; after the last of them it can be found. */
 export async function indexPart(db: SqlDatabase, files: Files, part: IndexPart): Promise<IndexedPart> {
   const read = readChunkLines(part.file, part.offset, CHUNKS_A_PART);
-  const chunks = read.lines.map((line) => JSON.parse(line) as ChunkLine);
+  const chunks = read.lines.map(parseChunkLine);
   const next = part.first + chunks.length;
   const isLast = !read.rest || next >= part.done.chunks;
   const step = await db.transaction(async (sql): Promise<{ ended: IndexedPart } | { tenant: string }> => {

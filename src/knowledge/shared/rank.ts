@@ -1,7 +1,8 @@
 import { MAX_FUSED, type SearchScope, type WordsQuery } from "../db/protocol.ts";
 import { agentMark } from "../db/rows.ts";
 import type { Sql } from "../../store/sql.ts";
-import { fuseGrams, type Ranked, type WordRanked } from "../ranking.ts";
+import { BM25, fuseGrams, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
+import { Coverage, getLeastShare } from "../relevance.ts";
 import { readQuestion, type IndexLanguages } from "../tokenize.ts";
 import { getAskedGrams, getAskedWords, LEVELS, type Asked } from "./terms.ts";
 
@@ -11,10 +12,7 @@ export const visibleTo = (n: number): string =>
 
 export const marksOf = ({ agentIds }: SearchScope): string[] | null => agentIds?.map(agentMark) ?? null;
 
-/** BM25 as FTS5 has it. */
-const K1 = 1.2;
-const B = 0.75;
-const LEAST_IDF = 1e-6;
+const { k1: K1, b: B } = BM25;
 
 const SIZE = "SELECT chunks, words FROM knowledge_sizes WHERE tenant = $1";
 
@@ -67,45 +65,6 @@ const HALF = 2 ** 32;
 
 const numberAt = (list: Buffer, at: number): number => list.readUInt32BE(at) * HALF + list.readUInt32BE(at + 4);
 
-/** Sums of scores by chunk. */
-class Scores {
-  readonly #places = new Map<number, number>();
-  #seqs = new Float64Array(1024);
-  #sums = new Float64Array(1024);
-
-  add(seq: number, score: number): void {
-    const known = this.#places.get(seq);
-    if (known !== undefined) return void ((this.#sums[known] as number) += score);
-    const place = this.#places.size;
-    if (place === this.#seqs.length) {
-      [this.#seqs, this.#sums] = [this.#seqs, this.#sums].map((old) => {
-        const larger = new Float64Array(old.length * 2);
-        larger.set(old);
-        return larger;
-      }) as [Float64Array<ArrayBuffer>, Float64Array<ArrayBuffer>];
-    }
-    this.#places.set(seq, place);
-    this.#seqs[place] = seq;
-    this.#sums[place] = score;
-  }
-
-  /** Best first; of equal ones the one that is there longer. */
-  best(limit: number): Ranked[] {
-    const inOrder = (a: Ranked, b: Ranked): number => b.score - a.score || a.seq - b.seq;
-    let best: Ranked[] = [];
-    let least = -Infinity;
-    for (let place = 0; place < this.#places.size; place++) {
-      const score = this.#sums[place] as number;
-      if (score < least) continue;
-      best.push({ seq: this.#seqs[place] as number, score });
-      if (best.length < limit * 2 + 100) continue;
-      best = best.toSorted(inOrder).slice(0, limit);
-      least = best.at(-1)?.score ?? least;
-    }
-    return best.toSorted(inOrder).slice(0, limit);
-  }
-}
-
 /** What of a tenant's documents a question sees. */
 interface View {
   size: { chunks: number; words: number };
@@ -128,13 +87,21 @@ async function getView(sql: Sql, query: WordsQuery): Promise<View | undefined> {
   return { size, excluded: building.map(({ seq }) => seq), unseen };
 }
 
+/** A ranking, and which share of the question each chunk has if the query asks for what is relevant. */
+interface Ranking {
+  ranked: WordRanked[];
+  coverage: Coverage | undefined;
+}
+
 /** Ranks chunks by BM25: what an agent may not see counts for the weight of a word but is never among the ranked. */
-async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { size, excluded, unseen }: View): Promise<WordRanked[]> {
+async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { size, excluded, unseen }: View): Promise<Ranking> {
   const mean = size.words / size.chunks;
   const scores = new Scores();
+  const coverage = query.relevantOnly ? new Coverage(size.chunks) : undefined;
   const sum = (weight: number, lists: readonly Postings[]): void => {
     const having = lists.reduce((count, { chunks }) => count + (chunks.length - HEAD + 4) / STEP, 0);
-    const idf = Math.max(Math.log(Math.max(size.chunks - having + 0.5, 0.5) / (having + 0.5)), LEAST_IDF);
+    const cover = coverage?.addTerm(having);
+    const idf = toIdf(size.chunks, having);
     for (const { level, chunks, docs: owners } of lists) {
       const frequency = LEVELS[level] as number;
       const most = weight * idf * frequency * (K1 + 1);
@@ -142,6 +109,7 @@ async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { si
         if (owners && unseen.has(numberAt(owners, at))) continue;
         const low = chunks.readUInt32BE(at + 4);
         const seq = chunks.readUInt32BE(at) * 65536 + (low >>> 16);
+        cover?.(seq);
         scores.add(seq, most / (frequency + K1 * (1 - B + (B * (low & 0xffff)) / mean)));
       }
     }
@@ -150,10 +118,11 @@ async function rankBy(sql: Sql, query: WordsQuery, asked: readonly Asked[], { si
   // All queries are sent at the same time, and each result is summed up while PostgreSQL executes the next query.
   await Promise.all(asked.map(async ({ weight, tokens }) => sum(weight, await sql.query<Postings>(text, [tokens, excluded]))));
   const best = scores.best(query.limit);
-  if (best.length === 0) return [];
+  if (best.length === 0) return { ranked: [], coverage };
   const visible = await sql.query<{ seq: number; grams: number }>(VISIBLE, [query.tenant, marksOf(query), best.map(({ seq }) => seq)]);
   const seen = new Map(visible.map(({ seq, grams }) => [seq, grams]));
-  return best.flatMap(({ seq, score }) => (seen.has(seq) ? [{ seq, score, hasGrams: (seen.get(seq) ?? 0) > 0 }] : []));
+  const ranked = best.flatMap(({ seq, score }) => (seen.has(seq) ? [{ seq, score, hasGrams: (seen.get(seq) ?? 0) > 0 }] : []));
+  return { ranked, coverage };
 }
 
 const LANGUAGES = `
@@ -168,12 +137,15 @@ async function getLanguages(sql: Sql, tenant: string): Promise<IndexLanguages> {
 /** Ranks chunks by what the tenant can find: by words, and by n-grams if passages have them. The caller's transaction sees one moment. */
 export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
   const [view, languages] = await Promise.all([getView(sql, query), getLanguages(sql, query.tenant)]);
-  const { terms, grams } = readQuestion(query.text, languages);
-  if (!view || terms.length === 0) return [];
-  const words = getAskedWords(query.tenant, terms);
-  if (grams.length === 0) return rankBy(sql, query, words, view);
-  const deep = { ...query, limit: Math.max(MAX_FUSED, query.limit) };
-  const byWords = rankBy(sql, deep, words, view);
-  const byGrams = rankBy(sql, deep, getAskedGrams(query.tenant, grams), view);
-  return fuseGrams(await byWords, await byGrams).slice(0, query.limit);
+  const { terms, grams, isTelling } = readQuestion(query.text, languages);
+  if (!view || terms.length === 0 || (query.relevantOnly && !isTelling)) return [];
+  const deep = grams.length === 0 ? query : { ...query, limit: Math.max(MAX_FUSED, query.limit) };
+  const [byWords, byGrams] = await Promise.all([
+    rankBy(sql, deep, getAskedWords(query.tenant, terms), view),
+    grams.length === 0 ? undefined : rankBy(sql, deep, getAskedGrams(query.tenant, grams), view),
+  ]);
+  const ranked = fuseGrams(byWords.ranked, byGrams?.ranked ?? []).slice(0, query.limit);
+  if (!query.relevantOnly) return ranked;
+  const least = getLeastShare(terms);
+  return ranked.filter(({ seq }) => [byWords, byGrams].some((by) => (by?.coverage?.getShare(seq) ?? 0) >= least));
 }

@@ -33,17 +33,33 @@ const EMBEDDED = `CASE WHEN $1::text IS NULL THEN 0 ELSE (
   SELECT count(*) FROM knowledge_chunks c JOIN knowledge_vectors v ON v.seq = c.seq
     WHERE c.doc = d.seq AND c.generation = d.generation AND v.model = $1) END`;
 
-const PENDING = `
+const CLAIM_PASSAGES = `
   WITH want AS (
     SELECT c.seq FROM knowledge_chunks c JOIN knowledge_documents d ON d.seq = c.doc AND d.generation = c.generation
     WHERE c.seq > $2 AND NOT EXISTS (SELECT 1 FROM knowledge_vectors v WHERE v.seq = c.seq AND v.model = $1)
       AND NOT EXISTS (SELECT 1 FROM knowledge_claims k WHERE k.seq = c.seq AND k.holder <> $4 AND k.until > now())
-    ORDER BY c.seq LIMIT $3),
-  claimed AS (
-    INSERT INTO knowledge_claims AS known (seq, holder, until) SELECT seq, $4, now() + ${CLAIM} FROM want ORDER BY seq
-    ON CONFLICT (seq) DO UPDATE SET holder = excluded.holder, until = excluded.until WHERE known.holder = $4 OR known.until <= now()
-    RETURNING seq)
-  SELECT p.seq, p.text FROM claimed JOIN knowledge_passages p ON p.seq = claimed.seq ORDER BY p.seq`;
+    ORDER BY c.seq LIMIT $3)
+  INSERT INTO knowledge_claims AS known (seq, holder, until) SELECT seq, $4, now() + ${CLAIM} FROM want ORDER BY seq
+  ON CONFLICT (seq) DO UPDATE SET holder = excluded.holder, until = excluded.until WHERE known.holder = $4 OR known.until <= now()
+  RETURNING seq`;
+
+const CLAIMED = `
+  SELECT p.seq, p.text, EXISTS (SELECT 1 FROM knowledge_vectors v WHERE v.seq = p.seq AND v.model = $1) AS done
+  FROM knowledge_passages p WHERE p.seq = ANY($2::bigint[]) ORDER BY p.seq`;
+
+/** Takes passages that have no vector, for some minutes. None is left if it returns none. */
+async function claimPassages(db: SqlDatabase, wanted: { model: string; after: number; limit: number; holder: string }): Promise<Pending[]> {
+  const { model, after, limit, holder } = wanted;
+  for (;;) {
+    const claimed = await db.query<{ seq: number }>(CLAIM_PASSAGES, [model, after, limit, holder]);
+    if (claimed.length === 0) return [];
+    const rows = await db.query<Pending & { done: boolean }>(CLAIMED, [model, claimed.map(({ seq }) => seq)]);
+    // Another gateway may have claimed a passage and got its vector while the claim waited for that gateway's commit.
+    const done = rows.filter((row) => row.done).map(({ seq }) => seq);
+    if (done.length > 0) await db.query("DELETE FROM knowledge_claims WHERE holder = $1 AND seq = ANY($2::bigint[])", [holder, done]);
+    if (done.length < rows.length || rows.length === 0) return rows.filter((row) => !row.done).map(({ seq, text }) => ({ seq, text }));
+  }
+}
 
 async function passages(sql: Sql, ranking: readonly Ranked[]): Promise<Passage[]> {
   if (ranking.length === 0) return [];
@@ -73,11 +89,12 @@ type SharedReader = Async<ReaderCalls> & {
 };
 
 async function listDocuments(db: SqlDatabase, ...[tenant, query, model]: Parameters<SharedReader["list"]>): Promise<DocumentPage> {
-  const { limit = DEFAULT_LIST, after, status, agentIds, externalId } = query;
+  const { limit = DEFAULT_LIST, after, status, agentIds, externalId, externalIdPrefix } = query;
   const most = Math.max(1, Math.min(MAX_LIST, limit));
   const rows = await db.query<SharedRow & { embedded: number }>(
     `SELECT ${DOCUMENT_COLUMNS}, ${EMBEDDED} AS embedded FROM knowledge_documents d
       WHERE tenant = $2 AND ${visibleTo(3)} AND ($4::text IS NULL OR status = $4) AND ($5::text IS NULL OR external_id = $5)
+        AND ($8::text IS NULL OR starts_with(external_id, $8))
         AND ($6::text IS NULL OR seq < (SELECT seq FROM knowledge_documents WHERE id = $6 AND tenant = $2))
       ORDER BY seq DESC LIMIT $7`,
     [
@@ -88,6 +105,7 @@ async function listDocuments(db: SqlDatabase, ...[tenant, query, model]: Paramet
       externalId ?? null,
       after ?? null,
       most + 1,
+      externalIdPrefix ?? null,
     ],
   );
   return { documents: rows.slice(0, most).map((row) => toDocumentRecord(row, row.embedded)), hasMore: rows.length > most };
@@ -139,7 +157,7 @@ export function createSharedReader(db: SqlDatabase, holder: string, inDatabase: 
       return found.length > 0;
     },
     rank: (query) => atOneMoment(db, (sql) => rank(sql, query)),
-    pending: (model, after, limit) => db.query<Pending>(PENDING, [model, after, limit, holder]),
+    pending: (model, after, limit) => claimPassages(db, { model, after, limit, holder }),
     release: async () => void (await db.query("DELETE FROM knowledge_claims WHERE holder = $1", [holder])),
   };
 }

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { toStem } from "../stem.ts";
-import { isUnspaced, type IndexForm, type Term } from "../tokenize.ts";
+import type { IndexForm, Term } from "../tokenize.ts";
+import { isUnspaced } from "../tokens.ts";
 
 /**
  * A word's frequency in a chunk is a part of its token, as one of 15 levels. Up to eight it is exact; above, BM25 hardly
@@ -96,7 +97,7 @@ export function chunkTokens(tenant: string, { words, grams }: Pick<IndexForm, "w
     tokens.push(tokenOf(stem, getLevel(stem.count)));
     stem.count = 0;
   }
-  for (const gram of grams) tokens.push(tokenOf(lexicon.stem(GRAM + gram), 0));
+  if (grams !== "") for (const gram of grams.split(" ")) tokens.push(tokenOf(lexicon.stem(GRAM + gram), 0));
   if (tokens.length > SHORT) while (tokens.length < ELSEWHERE) tokens.push(tokens[0] as string);
   return { tokens, length: all.length };
 }

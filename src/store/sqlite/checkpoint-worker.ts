@@ -1,7 +1,7 @@
 /** The main file of the thread that copies the log into the database: a checkpoint waits for the disk several times. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { copyLog, restartLog, type Checkpointed } from "./restart-log.ts";
+import { copyLog, openHold, restartLog, type Checkpointed } from "./restart-log.ts";
 
 /** `copy`: what can be copied while others write. `restart`: the rest, while the gateway writes nothing. */
 export type CheckpointCall = "copy" | "restart" | "close";
@@ -11,16 +11,17 @@ const port = parentPort as MessagePort;
 const db = new DatabaseSync(workerData as string);
 /** Writers are held back meanwhile: who reads for longer lets the log grow. */
 db.exec("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=50;");
+const hold = openHold(workerData as string);
 
 function run(call: Exclude<CheckpointCall, "close">): CheckpointReply {
   try {
-    const done = call === "restart" ? restartLog(db) : copyLog(db);
-    // Nothing was written meanwhile, so that the next writer would find the log to be restarted.
-    return {
-      ok: true,
-      done: call === "copy" && done.complete ? restartLog(db) : { ...done, complete: call === "restart" && done.complete },
-    };
+    hold.release();
+    if (call === "restart") return { ok: true, done: restartLog(db) };
+    // Until the restart: otherwise the next writer of the gateway would find the log to be restarted, and sync its header.
+    hold.take();
+    return { ok: true, done: copyLog(db) };
   } catch (error) {
+    hold.release();
     const { errcode, errstr } = error as { errcode?: number; errstr?: string };
     return { ok: false, errcode, reason: errstr };
   }
@@ -28,6 +29,7 @@ function run(call: Exclude<CheckpointCall, "close">): CheckpointReply {
 
 port.on("message", (call: CheckpointCall) => {
   if (call !== "close") return port.postMessage(run(call));
+  hold.close();
   db.close();
   port.close();
 });

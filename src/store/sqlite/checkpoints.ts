@@ -59,7 +59,7 @@ export class Checkpoints {
     if (!(await log.reaches(this.#limit))) return;
     // Nearly all is copied; what is left for the time while nothing may be committed is little.
     if (!(await this.#call("copy")).complete) await log.syncDatabase();
-    // Also if all is copied: otherwise the next commit would restart the log, and sync its header on the event loop.
+    // Also if all is copied: until then the thread keeps the next commit from restarting the log, and from syncing its header here.
     const done = await group.hold(() => this.#call("restart"));
     this.#limit = done.complete ? FRAMES : done.frames + FRAMES;
   }

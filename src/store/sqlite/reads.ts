@@ -1,5 +1,6 @@
 import { PAGES, toReads, type Page } from "../read-table.ts";
 import { createSearches } from "../search.ts";
+import { readQueuedSince } from "../queued-since.ts";
 import { sumActivity } from "../sum-activity.ts";
 import { sumFailures } from "../sum-failures.ts";
 import {
@@ -78,6 +79,7 @@ export function createSqliteReads(parts: {
           const row = id === undefined ? sql.get(newest) : sql.get("SELECT seq FROM events WHERE id = ?", id);
           return (row as { seq: number | null } | undefined)?.seq ?? undefined;
         },
+        queuedSince: () => asFarAsMayBe(() => readQueuedSince(source, renderJsonValue)),
         approval: async (id) => byId(PAGES.approvals, id),
         async toolResult(id) {
           const row = sql.get<JsonRow>("SELECT record FROM tool_results WHERE id = ?", id);

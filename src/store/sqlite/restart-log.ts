@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 
 interface CheckpointRow {
   busy: number;
@@ -33,4 +33,31 @@ export function restartLog(db: DatabaseSync): Checkpointed {
   const { user_version: number } = db.prepare("PRAGMA user_version").get() as { user_version: number };
   db.exec(`PRAGMA user_version = ${(number + 1) % MAX_NUMBER}`);
   return done;
+}
+
+/** A reader of the database: while it reads, no writer can start the log again from its beginning, however much of it is copied. */
+export interface Hold {
+  take(): void;
+  release(): void;
+  close(): void;
+}
+
+/** Opens a connection that can hold the log as it is. */
+export function openHold(file: string): Hold {
+  const reader = new DatabaseSync(file, { readOnly: true });
+  const release = (): void => {
+    if (reader.isTransaction) reader.exec("ROLLBACK");
+  };
+  return {
+    take() {
+      reader.exec("BEGIN");
+      // A transaction reads from its first statement on.
+      reader.prepare("PRAGMA user_version").get();
+    },
+    release,
+    close() {
+      release();
+      reader.close();
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { countChange, deliveryState, sessionId, withRefused } from "../types.ts";
+import { countChange, deliveryState, isAsExpected, sessionId, withRefused } from "../types.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
@@ -7,6 +7,7 @@ import type {
   DeliveryRecord,
   EventChange,
   EventRecord,
+  ExpectedRun,
   JobKind,
   Ms,
   NewDelivery,
@@ -23,7 +24,7 @@ import type {
 } from "../types.ts";
 import { toWrites } from "../write-table.ts";
 import type { SqliteJobs } from "./jobs.ts";
-import { NOT_OPEN } from "../errors.ts";
+import { NOT_OPEN, RUN_CHANGED } from "../errors.ts";
 import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange, withEventChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 import { writeUsage } from "./usage.ts";
@@ -117,10 +118,12 @@ function updateEvent(sql: Statements, id: string, change: EventChange): void {
   if (row) sql.run("UPDATE events SET head = ? WHERE seq = ?", withEventChange(row.head, change), row.seq);
 }
 
-function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange, now: Ms): void {
+function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange, expected: ExpectedRun | undefined, now: Ms): void {
   const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM runs WHERE id = ?", id);
+  if (!row && expected) throw new RouseError(RUN_CHANGED);
   if (!row) return;
   const before = JSON.parse(row.record) as Omit<RunRecord, "spec">;
+  if (expected && !isAsExpected(before, expected)) throw new RouseError(RUN_CHANGED);
   const run = withChange(before, change);
   sql.run(RUN_CHANGE, run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
   countRun(sql, before, run, now);
@@ -198,7 +201,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     update: {
       event: (id, change) => updateEvent(sql, id, change),
-      run: (id, change) => updateRun(sql, id, change, now()),
+      run: (id, change, expected) => updateRun(sql, id, change, expected, now()),
       delivery: (id, change) => updateDelivery(sql, id, change),
       systemEvents(ids, { state, failed }) {
         const text = "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";

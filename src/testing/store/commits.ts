@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RouseError } from "../../core/errors.ts";
+import { RUN_CHANGED } from "../../store/errors.ts";
+import type { ExpectedRun } from "../../store/types.ts";
 import { until } from "../harness.ts";
 import { dedupe, event, run, runAction, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
@@ -50,6 +52,32 @@ export function testCommits(stage: Stage): void {
       });
       expect(await stage.handle.store.get("run", action.runId)).toMatchObject({ status: "cancelled" });
       expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
+    });
+
+    it("changes a run only as it was read, if it says how; else nothing of it is written", async () => {
+      const [first, second] = [run({ status: "queued" }), run({ status: "queued" })];
+      const { store } = stage.handle;
+      await store.commit((tx) => [first, second].forEach((one) => tx.add("run", one)));
+      const change = (id: string, expected: ExpectedRun) =>
+        store.commit((tx) => {
+          tx.update("run", second.id, { reply: "written" });
+          tx.update("run", id, { edits: 1 }, expected);
+        });
+      const asRead = { status: "queued" as const, attempts: 0, edits: 0 };
+      for (const other of [
+        { ...asRead, status: "parked" as const },
+        { ...asRead, attempts: 1 },
+        { ...asRead, edits: 1 },
+      ])
+        await expect(change(first.id, other)).rejects.toMatchObject({ name: "RouseError", message: RUN_CHANGED.message });
+      await expect(change("run_nobody", asRead)).rejects.toMatchObject({ message: RUN_CHANGED.message });
+      expect((await store.get("run", second.id))?.reply).toBeUndefined();
+      // Of two at the same time, one is made.
+      const both = await Promise.allSettled([change(first.id, asRead), change(first.id, asRead)]);
+      expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+      expect(await store.get("run", first.id)).toMatchObject({ edits: 1 });
+      await expect(change(first.id, asRead)).rejects.toMatchObject({ message: RUN_CHANGED.message });
+      await change(first.id, { edits: 1 });
     });
 
     it("changes what a run's change names; null takes a field away", async () => {

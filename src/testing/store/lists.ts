@@ -122,6 +122,33 @@ export function testLists(stage: Stage): void {
       expect(await stage.handle.store.list("events", {})).toHaveLength(50);
     });
 
+    it("runs: by the time of their end, the one that ended last first, in pages", async () => {
+      stage.home.clock.advance(HOUR);
+      const ends = [START + 40, START + 10, undefined, START + 30, START + 30, START + 20];
+      const runs = ends.map((endedAt, n) =>
+        run({
+          status: endedAt === undefined ? "queued" : n === 3 ? "failed" : "succeeded",
+          createdAt: START + n,
+          ...(endedAt && { endedAt }),
+        }),
+      );
+      await stage.handle.store.commit((tx) => {
+        for (const one of runs) tx.add("run", one);
+      });
+      const find = async (query: object): Promise<number[]> =>
+        (await stage.handle.store.list("runs", query)).map(({ id }) => runs.findIndex((one) => one.id === id));
+      expect(await find({ endedSince: START })).toEqual([0, 4, 3, 5, 1]);
+      expect(await find({ endedSince: START + 20, endedUntil: START + 40 })).toEqual([4, 3, 5]);
+      expect(await find({ endedUntil: START + 30 })).toEqual([5, 1]);
+      expect(await find({ endedSince: START + 20, endedUntil: START + 40, limit: 1 })).toEqual([4]);
+      expect(await find({ endedSince: START + 20, endedUntil: START + 40, limit: 2, before: runs[4]?.id })).toEqual([3, 5]);
+      expect(await find({ endedSince: START, status: "failed" })).toEqual([3]);
+      // The one that ended last was made first: that it is older says nothing about the runs after it.
+      expect(await find({ endedSince: START, since: START + 4 })).toEqual([4, 5]);
+      await stage.handle.store.commit((tx) => tx.update("run", runs[2]?.id ?? "", { status: "failed", endedAt: START + 35 }));
+      expect(await find({ endedSince: START + 30 })).toEqual([0, 2, 4, 3]);
+    });
+
     it("runs: by status, session and event", async () => {
       stage.home.clock.advance(HOUR);
       const runs = [

@@ -38,7 +38,7 @@ function testActivity(stage: Stage): void {
 }
 
 function testFailedEvents(stage: Stage): void {
-  it("failures: events without work, by path, mapping, condition and reason; those that are dealt with are left out", async () => {
+  it("failures: events without work, by path, mapping, condition, reason and sender; those that are dealt with are left out", async () => {
     const lost = { outcome: "unmatched" as const, path: "shop", nearest: { mapping: "m1", condition: "type" }, reason: "no mapping" };
     const events = [
       event(lost),
@@ -52,7 +52,7 @@ function testFailedEvents(stage: Stage): void {
     for (const one of events) await stage.handle.store.accept(one);
     const handled = { at: START, as: "discarded" as const, reason: "known" };
     await stage.handle.store.commit((tx) => tx.update("event", events[4]?.id ?? "", { handled }));
-    const cause = { kind: "event", path: "shop", mapping: "m1", channel: null };
+    const cause = { kind: "event", path: "shop", mapping: "m1", channel: null, sender: "hooks.token" };
     const failed = { ...cause, state: "failed", code: null, reason: "broken", message: "broken" };
     const unmatched = { ...cause, state: "unmatched", code: "type", reason: "no mapping", message: "no mapping" };
     expect(await readFailures(stage)).toEqual([
@@ -70,7 +70,7 @@ function testFailedEvents(stage: Stage): void {
 }
 
 function testFailedWork(stage: Stage): void {
-  it("failures: runs by path, mapping and error, deliveries by channel and error", async () => {
+  it("failures: runs by path, mapping, error and sender, deliveries by channel and error", async () => {
     const via = { path: "shop", credential: "hooks.token" };
     const lost = delivery("dlv_1", { error: { code: NO_ROUTE, message: "no recipient" } });
     const sent = delivery("dlv_2");
@@ -78,6 +78,9 @@ function testFailedWork(stage: Stage): void {
     const runs = [
       failedRun({ spec: { ...spec(), session: { ...spec().session, via } } }),
       failedRun({ status: "timed_out", error: { code: "timeout", message: "too long" } }),
+      failedRun({ kind: "api", error: { code: "crashed", message: "no" }, spec: { ...spec(), hook: "api:front" } }),
+      failedRun({ kind: "channel", error: { code: "rate_limited", message: "no" }, spec: { ...spec(), channel: "rooms" } }),
+      failedRun({ kind: "schedule", error: { code: "skipped", message: "no" } }),
       run({ status: "succeeded", endedAt: START }),
     ];
     await stage.handle.store.commit((tx) => {
@@ -88,14 +91,33 @@ function testFailedWork(stage: Stage): void {
       tx.update("delivery", sent.id, { status: "delivered", endedAt: START });
     });
     const found = await readFailures(stage);
-    expect(found.map(({ kind, state, path, mapping, code, channel }) => [kind, state, path, mapping, code, channel])).toEqual([
-      ["delivery", "failed", null, null, "given_up", refused.route.channel],
-      ["delivery", "no_route", null, null, NO_ROUTE, lost.route.channel],
-      ["run", "failed", "shop", "m1", "internal", null],
-      ["run", "timed_out", null, "m1", "timeout", null],
+    expect(
+      found.map(({ kind, state, path, mapping, code, channel, sender }) => [kind, state, path, mapping, code, channel, sender]),
+    ).toEqual([
+      ["delivery", "failed", null, null, "given_up", refused.route.channel, null],
+      ["delivery", "no_route", null, null, NO_ROUTE, lost.route.channel, null],
+      ["run", "failed", null, "m1", "crashed", null, "api:front"],
+      ["run", "failed", "shop", "m1", "internal", null, "hooks.token"],
+      ["run", "failed", null, "m1", "rate_limited", null, "channel:rooms"],
+      ["run", "failed", null, "m1", "skipped", null, null],
+      ["run", "timed_out", null, "m1", "timeout", null, null],
     ]);
     expect(found[0]).toMatchObject({ example: refused.id, message: "gone", first: START + 7, count: 1 });
-    expect(found[2]).toMatchObject({ example: runs[0]?.id, message: "broken", last: START + 5 });
+    expect(found[3]).toMatchObject({ example: runs[0]?.id, message: "broken", last: START + 5 });
+  });
+}
+
+function testQueuedSince(stage: Stage): void {
+  it("queuedSince: since when the run waits that has waited longest in the queue, without what held it back before", async () => {
+    const { store } = stage.handle;
+    expect(await store.get("queuedSince", {})).toBeUndefined();
+    await store.commit((tx) => {
+      tx.add("run", run({ status: "parked", createdAt: START - DAY }));
+      tx.add("run", run({ status: "queued", createdAt: START - HOUR, waitSince: START + 9 }));
+      tx.add("run", run({ status: "queued", createdAt: START + 5 }));
+      tx.add("run", run({ status: "succeeded", createdAt: START, endedAt: START }));
+    });
+    expect(await store.get("queuedSince", {})).toBe(START + 5);
   });
 }
 
@@ -103,6 +125,7 @@ function testFailedWork(stage: Stage): void {
 export function testSums(stage: Stage): void {
   describe("sums", () => {
     testActivity(stage);
+    testQueuedSince(stage);
     testFailedEvents(stage);
     testFailedWork(stage);
   });

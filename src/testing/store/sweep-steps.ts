@@ -56,6 +56,26 @@ function testDeletion(stage: Stage): void {
   });
 }
 
+function testFiles(stage: Stage): void {
+  it("keeps the files of a delivery as long as the delivery, whatever becomes of bodies", async () => {
+    const { store } = stage.handle;
+    const file = { id: "dlv_f.file.0", name: "a.txt", mediaType: "text/plain", bytes: 3 };
+    const route = { channel: "room", to: "42" };
+    await store.commit((tx) => {
+      tx.add("delivery", { id: "dlv_f", runId: "run_f", route, chunks: ["Here."], files: [file], createdAt: START });
+      tx.add("toolResult", { id: file.id, runId: "dlv_f", text: WORDS });
+    });
+    await store.commit((tx) => tx.update("delivery", "dlv_f", { nextChunk: 1, warnings: ["a note"] }));
+    await store.sweep(START + 29 * DAY, { ...KEEP, bodies: 0 });
+    expect(await store.get("delivery", "dlv_f")).toMatchObject({ files: [file], warnings: ["a note"], nextChunk: 1 });
+    expect((await store.get("toolResult", file.id))?.text).toBe(WORDS);
+    await store.commit((tx) => tx.update("delivery", "dlv_f", { status: "delivered", endedAt: START }));
+    await store.sweep(START + 1, { ...KEEP, deliveries: 0 });
+    expect(await store.get("delivery", "dlv_f")).toBeUndefined();
+    expect(await store.get("toolResult", file.id)).toBeUndefined();
+  });
+}
+
 function testRedaction(stage: Stage): void {
   const { acted, end, parts } = createRuns(stage);
 
@@ -96,6 +116,7 @@ function testRedaction(stage: Stage): void {
 export function testStepSweep(stage: Stage): void {
   describe("sweep of steps", () => {
     testDeletion(stage);
+    testFiles(stage);
     testRedaction(stage);
   });
 }

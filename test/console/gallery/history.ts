@@ -32,6 +32,14 @@ const DOCUMENTS = [
     "Runbook checkout.md",
     "# Checkout\n\n## 5xx above 2 %\n\nCompare with the last deployment. Roll back with `deploy rollback checkout`, then open an incident.\n\n## Payments hang\n\nLook at the status page of the payment provider.",
   ],
+  [
+    "Shipping.md",
+    "# Shipping\n\nOrders that come in before 14:00 leave the warehouse on the same day.\n\n## Countries\n\nAustria, Germany, Italy and Slovenia by DHL; elsewhere by post.\n\n## Delays\n\nIf a parcel has not moved for five days, ask the carrier, and tell the customer what it says.",
+  ],
+  [
+    "Disputes.md",
+    "# Disputes\n\nAnswer a dispute within seven days, with the invoice and the proof of delivery.\n\n## Amounts below 20 EUR\n\nAccept them.",
+  ],
   ["On-call.md", "# On-call\n\nPages go to the engineer on call, warnings to the channel of the team. Hand over on Monday at 10:00."],
 ] as const;
 

@@ -29,12 +29,16 @@ async function awaitAnswers(page: Page): Promise<void> {
   await page.getByText("runs a day").first().waitFor();
 }
 
-/** Each page as it is without a row chosen, and in each state in which it has nothing to show. */
+/** Pages that show one of their rows by its id. */
+const WITH_ROWS = ["live", "events", "failures", "runs", "approvals", "mappings", "documents", "sessions", "deliveries"];
+
+/** Each page as it is without a row chosen, in each state in which it has nothing to show, and with a row that is gone. */
 export const toStates = (pages: readonly string[]): Scene[] =>
   pages.flatMap((name) => [
     { name: `${name}-failed`, hash: `#/${name}`, arrange: failing(503, UNAVAILABLE) },
     { name: `${name}-signed-out`, hash: `#/${name}`, arrange: failing(401, SIGNED_OUT) },
     { name: `${name}-away`, hash: `#/${name}`, arrange: loseGateway },
+    ...(WITH_ROWS.includes(name) ? [{ name: `${name}-gone`, hash: `#/${name}/${encodeURIComponent("ops/hook/no-longer-kept")}` }] : []),
   ]);
 
 /** The details of rows that show most: an event with a run, a run with tool calls, a call that waits, and so on. */

@@ -5,6 +5,7 @@ import { recountApprovals } from "../../open-approvals.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { confirmed, Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
@@ -125,6 +126,8 @@ function About({ approval }: { approval: ApprovalView }) {
       pairs={[
         ["run", <Id id={runId} to={href("runs", runId)} />],
         ["agent", approval.agentId],
+        ["asked by", approval.askedBy === null ? null : visibleText(approval.askedBy)],
+        ["event", approval.eventId === null ? null : <Id id={approval.eventId} to={href("events", approval.eventId)} />],
         ["asked", <Time iso={askedAt} />],
         ["waits until", decision ? null : <Time iso={expiresAt} />],
         [
@@ -163,11 +166,13 @@ export function Detail({ id, decided }: { id: string; decided(): void }) {
         <>
           <header class="approvals-head">
             <h2>Approval {approval.code}</h2>
-            <Status word={approval.state} tone={approval.decision ? "quiet" : "warn"} />
+            <Status word={approval.state === "open" ? "waiting" : approval.state} tone={approval.decision ? "quiet" : "warn"} />
             <Id id={approval.id} />
           </header>
           <Sentence approval={approval} />
-          <p>{visibleText(approval.why)}</p>
+          <p>
+            <Prose text={approval.why} />
+          </p>
           {approval.decision ? null : (
             <Decide
               approval={approval}

@@ -3,6 +3,7 @@ import { Listing } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { filter, go, href, place } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { Select } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { Empty } from "../../ui/states.tsx";
@@ -20,8 +21,17 @@ const SHOWN = [
 const COLUMNS: readonly Column<ApprovalView>[] = [
   { head: "Asked", cell: ({ askedAt }) => <Time iso={askedAt} /> },
   { head: "Code", cell: ({ code }) => <b class="mono">{code}</b> },
-  { head: "Tool", cell: ({ tool }) => <span class="mono">{tool}</span> },
-  { head: "Why", cell: ({ why }) => <span title={why}>{visibleText(why)}</span>, grow: true },
+  { head: "Tool", cell: ({ tool }) => <span class="mono">{tool}</span>, lead: true },
+  {
+    head: "Why",
+    cell: ({ why }) => (
+      <span class="quiet" title={why}>
+        <Prose text={why} />
+      </span>
+    ),
+    grow: true,
+  },
+  { head: "Asked by", cell: ({ askedBy }) => visibleText(askedBy ?? "–"), minor: true },
   { head: "Agent", cell: ({ agentId }) => agentId, minor: true },
   {
     head: "State",

@@ -30,7 +30,9 @@ export function Rules() {
     <Loaded resource={rules}>
       {({ rules: rows }) =>
         rows.length === 0 ? (
-          <Empty command="rouse approvals approve 7f3 --always">No rule yet. “Always approve” saves one, and so does:</Empty>
+          <Empty command="rouse approvals approve --help">
+            No rule yet. “Always approve” saves one, and so does <code>--always</code>:
+          </Empty>
         ) : (
           <Table
             label="Rules"

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Citation } from "../../../../src/runs/knowledge.ts";
+import type { CitationMark, NamedCitation } from "../../../../src/runs/knowledge.ts";
 import type { Usage } from "../../../../src/store/types.ts";
 import { AskError, ask, askLines } from "../../api.ts";
 
@@ -7,7 +7,7 @@ import { AskError, ask, askLines } from "../../api.ts";
 type ChatLine =
   | { type: "start"; runId: string; agent: string; session: string | null }
   | { type: "text"; text: string }
-  | { type: "end"; ok: true; reply: string; usage: Usage; citations: Citation[] }
+  | { type: "end"; ok: true; reply: string; usage: Usage; citations: NamedCitation[]; marks: CitationMark[] }
   | { type: "end"; ok: false; code: string; message: string };
 
 /** One message and what the agent made of it. */
@@ -21,7 +21,9 @@ export interface Turn {
   state: "running" | "succeeded" | "failed" | "cancelled";
   error?: string;
   usage?: Usage;
-  citations: readonly Citation[];
+  citations: readonly NamedCitation[];
+  /** Where the reply names them. */
+  marks: readonly CitationMark[];
   startedAt: number;
   endedAt?: number;
 }
@@ -53,15 +55,15 @@ function take(id: number, line: ChatLine): void {
   if (line.type === "start") change(id, { runId: line.runId, agent: line.agent });
   else if (line.type === "text") change(id, { reply: (find(id)?.reply ?? "") + line.text });
   else if (line.ok) {
-    const { reply, usage, citations } = line;
-    change(id, { state: "succeeded", reply, usage, citations, endedAt: Date.now() });
+    const { reply, usage, citations, marks } = line;
+    change(id, { state: "succeeded", reply, usage, citations, marks, endedAt: Date.now() });
   } else change(id, { state: line.code === "cancelled" ? "cancelled" : "failed", error: line.message, endedAt: Date.now() });
 }
 
 /** Sends a message to an agent and follows its answer. An empty name means the default agent. */
 export async function say(message: string, agent: string): Promise<void> {
   const id = ++last;
-  const turn: Turn = { id, agent, message, runId: null, reply: "", state: "running", citations: [], startedAt: Date.now() };
+  const turn: Turn = { id, agent, message, runId: null, reply: "", state: "running", citations: [], marks: [], startedAt: Date.now() };
   turns.value = [...turns.value, turn];
   const body = { message, session: session.peek(), ...(agent === "" ? {} : { agent }) };
   try {

@@ -1,5 +1,5 @@
 import "./style.css";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { filter, href, place } from "../../router.ts";
 import { useResource } from "../../resource.ts";
 import { Button } from "../../ui/basic.tsx";
@@ -24,7 +24,8 @@ function Composer({ agent }: { agent: string }) {
   const [text, setText] = useState(() => localStorage.getItem(DRAFT) ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
   const busy = turns.value.some(({ state }) => state === "running");
-  useEffect(() => localStorage.setItem(DRAFT, text), [text]);
+  // Before the page is drawn: what is seen is kept, even if the page is loaded again at once.
+  useLayoutEffect(() => localStorage.setItem(DRAFT, text), [text]);
   useEffect(() => field.current?.focus(), []);
   const send = (): void => {
     if (text.trim() === "" || busy) return;
@@ -81,14 +82,14 @@ export function Page() {
       <PageHead
         title="Chat"
         filters={
-          <>
+          list.length === 0 ? null : (
             <Select
               label="Agent"
               value={current}
               options={list.map(({ id, name, model }) => [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const)}
               onChange={(id) => filter({ agent: id === standard ? "" : id })}
             />
-          </>
+          )
         }
         actions={
           <Button onClick={startAnew} disabled={shown.length === 0}>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Citation } from "../../../../src/runs/knowledge.ts";
+import type { NamedCitation } from "../../../../src/runs/knowledge.ts";
 import { href } from "../../router.ts";
 import { useAction } from "../../resource.ts";
 import { Button, Id, Status } from "../../ui/basic.tsx";
@@ -8,25 +8,32 @@ import { toastError } from "../../ui/toast.tsx";
 import { stop, type Turn } from "./conversation.ts";
 import { Steps } from "./steps.tsx";
 
-const nameOf = ({ filename, page }: Citation): string => visibleText(`${filename}${page === null ? "" : `, page ${page}`}`);
+const nameOf = ({ filename, page }: NamedCitation): string => visibleText(`${filename}${page === null ? "" : `, page ${page}`}`);
 
-/** The reply with its numbers in brackets as links to the passages that they stand for. */
-function withLinks(text: string, citations: readonly Citation[]): ComponentChildren[] {
-  return text.split(/(\[\d+\])/).map((part) => {
-    const citation = /^\[\d+\]$/.test(part) ? citations[Number(part.slice(1, -1)) - 1] : undefined;
-    if (!citation) return visibleText(part);
-    return (
+/** The reply with the numbers by which it names passages as links to these. */
+function withLinks({ reply, citations, marks }: Turn): ComponentChildren[] {
+  const pieces = marks.flatMap(({ number: n, start, end }, index): ComponentChildren[] => {
+    const before = visibleText(reply.slice(marks[index - 1]?.end ?? 0, start));
+    const citation = citations.find((one) => one.number === n);
+    if (!citation) return [before, reply.slice(start, end)];
+    return [
+      before,
       <a class="chat-citation" href={href("documents", citation.chunkId)} title={nameOf(citation)}>
-        {part}
-      </a>
-    );
+        {reply.slice(start, end)}
+      </a>,
+    ];
   });
+  return [...pieces, visibleText(reply.slice(marks.at(-1)?.end ?? 0))];
 }
 
 /** The passages that the model was given, those first that the reply names. */
-function Sources({ turn: { reply, citations } }: { turn: Turn }) {
+function Sources({ turn: { citations, marks } }: { turn: Turn }) {
   if (citations.length === 0) return null;
-  const all = citations.map((citation, index) => ({ citation, number: index + 1, named: reply.includes(`[${index + 1}]`) }));
+  const all = citations.map((citation) => ({
+    citation,
+    number: citation.number,
+    named: marks.some((mark) => mark.number === citation.number),
+  }));
   const named = all.filter((source) => source.named);
   const rest = all.filter((source) => !source.named);
   const list = (sources: typeof all) => (
@@ -35,7 +42,8 @@ function Sources({ turn: { reply, citations } }: { turn: Turn }) {
         <li key={citation.chunkId}>
           <details>
             <summary>
-              <span class="mono">[{n}]</span> {nameOf(citation)} <span class="quiet">score {citation.score.toPrecision(3)}</span>
+              <span class="mono">[{n}]</span> {nameOf(citation)}{" "}
+              <span class="quiet">{citation.score === null ? "found in an earlier turn" : `score ${citation.score.toPrecision(3)}`}</span>
             </summary>
             <p>{visibleText(citation.text)}</p>
             <a href={href("documents", citation.chunkId)}>Open the passage in its document</a>
@@ -93,7 +101,7 @@ export function TurnView({ turn }: { turn: Turn }) {
           ) : null}
         </header>
         {turn.runId ? <Steps runId={turn.runId} running={running} /> : null}
-        {turn.reply === "" ? running ? <p class="quiet">…</p> : null : <p class="chat-text">{withLinks(turn.reply, turn.citations)}</p>}
+        {turn.reply === "" ? running ? <p class="quiet">…</p> : null : <p class="chat-text">{withLinks(turn)}</p>}
         {turn.error ? (
           <p class="bad" role="alert">
             {turn.error}

@@ -1,5 +1,6 @@
 import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
 import { ask } from "../../api.ts";
+import { Messages } from "../../messages.tsx";
 import { useAction, useResource } from "../../resource.ts";
 import { filter, href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
@@ -10,19 +11,31 @@ import { toast, toastError } from "../../ui/toast.tsx";
 
 /** Sends again what did not arrive. Of a delivery that is unknown it asks first: it may have arrived. */
 function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): void }) {
-  const { id, status, chunks, sentChunks } = delivery;
-  const [retry, busy] = useAction(async () => {
-    const left = plural(chunks - sentChunks, "message");
-    const text = `The channel could not say whether it has the message: it may arrive twice. ${left} to send.`;
-    if (status === "unknown" && !(await confirmed("Send it again?", text, "Retry"))) return;
-    const answer = await ask<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}/retry`, { method: "POST" });
+  const { id, status, chunks, sentChunks, files, sentFiles } = delivery;
+  const left = chunks - sentChunks + files - sentFiles;
+  const send = async (query = ""): Promise<void> => {
+    const answer = await ask<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}/retry${query}`, { method: "POST" });
     toast(`The delivery is ${answer.delivery.status} now.`);
     retried();
+  };
+  const [retry, retrying] = useAction(async () => {
+    const text = `The channel could not say whether it has the message: it may arrive twice. ${plural(left, "message")} to send.`;
+    if (status === "unknown" && !(await confirmed("Send it again?", text, "Retry"))) return;
+    await send();
+  }, toastError);
+  const [goOn, goingOn] = useAction(async () => {
+    const next = left > 1 ? `${plural(left - 1, "more message")} to send.` : "Nothing else is left to send.";
+    if (await confirmed("Is it in the chat?", `The message in doubt is not sent again. ${next}`, "It arrived")) await send("?arrived=1");
   }, toastError);
   if (status !== "failed" && status !== "unknown") return null;
   return (
     <div class="actions">
-      <Button busy={busy} onClick={retry}>
+      {status === "unknown" ? (
+        <Button busy={goingOn} onClick={goOn} title="You have seen the message in doubt in the chat: go on after it">
+          It arrived
+        </Button>
+      ) : null}
+      <Button busy={retrying} onClick={retry}>
         Retry
       </Button>
     </div>
@@ -34,10 +47,10 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
   return (
     <Facts
       pairs={[
-        ["error", error ? <span class="bad">{`${error.code}: ${visibleText(error.message)}`}</span> : null],
+        ["error", error ? <span class="bad">{`${error.code}: ${visibleText(error.message)}`}</span> : null, true],
         [
           "channel",
-          <button type="button" class="deliveries-link" title="Only this channel" onClick={() => filter({ channel: delivery.channel })}>
+          <button type="button" class="link" title="Only this channel" onClick={() => filter({ channel: delivery.channel })}>
             {delivery.channel}
           </button>,
         ],
@@ -46,10 +59,12 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
         ["run", delivery.runId === "" ? null : <Id id={delivery.runId} to={href("runs", delivery.runId)} />],
         ["approval", approvalId === null ? null : <Id id={approvalId} to={href("approvals", approvalId)} />],
         ["sent", `${delivery.sentChunks} of ${delivery.chunks}`],
+        ["files", delivery.files === 0 ? null : `${delivery.sentFiles} of ${delivery.files}`],
+        ["warning", delivery.warnings.length === 0 ? null : <span class="bad">{visibleText(delivery.warnings.join("; "))}</span>],
         ["tries", delivery.attempts],
         ["message ids", messageIds.length === 0 ? null : <span class="mono">{visibleText(messageIds.join(", "))}</span>],
         ["created", <Time iso={delivery.createdAt} />],
-        ["next try", nextAt === null ? null : <Time iso={nextAt} />],
+        ["next try", nextAt === null ? null : <Time iso={nextAt} planned />],
         ["ended", endedAt === null ? null : <Time iso={endedAt} />],
       ]}
     />
@@ -77,14 +92,7 @@ export function Detail({ id, retried }: { id: string; retried(): void }) {
           </header>
           <About delivery={delivery} />
           <Section title="Messages">
-            <ol class="deliveries-messages">
-              {delivery.texts.map((text, index) => (
-                <li key={index}>
-                  <Status word={index < delivery.sentChunks ? "sent" : "not sent"} tone={index < delivery.sentChunks ? "good" : "warn"} />
-                  <pre class="code">{visibleText(text)}</pre>
-                </li>
-              ))}
-            </ol>
+            <Messages delivery={delivery} />
           </Section>
         </>
       )}

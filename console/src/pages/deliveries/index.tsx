@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
+import type { RetryLine } from "../../../../src/admin/bulk-retry.ts";
 import type { DeliveryView } from "../../../../src/admin/delivery-view.ts";
 import { retryDeliveries } from "../../bulk-work.ts";
-import { BulkDialog } from "../../bulk.tsx";
+import { BulkDialog } from "../../bulk-dialog.ts";
+import type { BulkWork } from "../../bulk-types.ts";
 import { Listing } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { filter, href, place } from "../../router.ts";
@@ -24,8 +26,15 @@ const AGES = [
 const COLUMNS: readonly Column<DeliveryView>[] = [
   { head: "Created", cell: ({ createdAt }) => <Time iso={createdAt} /> },
   { head: "Status", cell: ({ status }) => <Status word={status} /> },
-  { head: "Channel", cell: ({ channel }) => channel },
-  { head: "To", cell: ({ to }) => visibleText(to ?? "–") },
+  {
+    head: "To",
+    cell: ({ channel, to }) => (
+      <>
+        {channel} <span class="quiet">{visibleText(to ?? "")}</span>
+      </>
+    ),
+    lead: true,
+  },
   {
     head: "Error",
     cell: ({ error }) =>
@@ -33,9 +42,7 @@ const COLUMNS: readonly Column<DeliveryView>[] = [
         <span class="bad" title={error.message}>
           {visibleText(error.message)}
         </span>
-      ) : (
-        <span class="quiet">–</span>
-      ),
+      ) : null,
     grow: true,
   },
   { head: "Sent", cell: ({ sentChunks, chunks }) => `${sentChunks} of ${chunks}`, numeric: true, minor: true },
@@ -69,15 +76,16 @@ function Filters() {
 
 export function Page() {
   const { status, channel, since, q } = place.value.query;
-  const [retrying, setRetrying] = useState(false);
+  const [retrying, setRetrying] = useState<BulkWork<RetryLine>>();
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<DeliveryView>(
     "/deliveries",
     { status, channel, since },
     { member: "deliveries", rowId: ({ id }) => id, matches: text === "" ? undefined : (delivery) => hasText(delivery, text) },
   );
+  const work = retryDeliveries(place.value.query, paged.rows);
   const close = (): void => {
-    setRetrying(false);
+    setRetrying(undefined);
     paged.resource.reload();
   };
   return (
@@ -90,7 +98,11 @@ export function Page() {
         rowId={({ id }) => id}
         at={({ createdAt }) => createdAt}
         filters={<Filters />}
-        actions={<Button onClick={() => setRetrying(true)}>Retry many…</Button>}
+        actions={
+          <Button disabled={!work} onClick={() => setRetrying(work)} {...(work ? {} : { title: "Nothing is shown that can be retried" })}>
+            Retry many…
+          </Button>
+        }
         detail={(id) => <Detail key={id} id={id} retried={paged.resource.reload} />}
         empty={
           [status, channel, since, q].some(Boolean) ? (
@@ -100,7 +112,7 @@ export function Page() {
           )
         }
       />
-      {retrying ? <BulkDialog work={retryDeliveries(place.value.query)} onClose={close} /> : null}
+      {retrying ? <BulkDialog work={retrying} onClose={close} /> : null}
     </>
   );
 }

@@ -24,7 +24,7 @@ export function DocumentState({ document }: { document: DocumentRecord }) {
     <span class="documents-state">
       <Status word={status} tone={tone} />
       {isUnderWay(document) ? (
-        <progress max={1} value={progress} aria-label={`Indexing of ${document.filename}`}>
+        <progress max={1} value={progress} aria-label={`Indexing of ${visibleText(document.filename)}`}>
           {Math.round(progress * 100)} %
         </progress>
       ) : null}
@@ -63,13 +63,13 @@ function Actions({ document, tenant, changed, deleting }: ActionsProps) {
   }, toastError);
   const [remove, removing] = useAction(async () => {
     const text = <p>The file and its {number(document.chunkCount)} passages are deleted. This cannot be undone.</p>;
-    if (!(await confirmed(`Delete ${document.filename}?`, text, "Delete", true))) return;
+    if (!(await confirmed(`Delete ${visibleText(document.filename)}?`, text, "Delete", true))) return;
     deleting(true);
     await ask(`${path}${query}`, { method: "DELETE" }).catch((error: unknown) => {
       deleting(false);
       throw error;
     });
-    toast(`Deleted ${document.filename}.`);
+    toast(`Deleted ${visibleText(document.filename)}.`);
     changed();
     go(href("documents", "", place.peek().query));
   }, toastError);
@@ -131,7 +131,7 @@ export function Detail({ id, at, tenant }: { id: string; at: number | null; tena
   return (
     <Loaded resource={resource}>
       {({ document }) => (
-        <article class="documents-detail" aria-label={`Document ${document.filename}`}>
+        <article class="documents-detail" aria-label={`Document ${visibleText(document.filename)}`}>
           <h2>{visibleText(document.title ?? document.filename)}</h2>
           <Actions
             document={document}

@@ -66,7 +66,7 @@ function DocumentTable(props: Filters & { selected: string }) {
           filtered ? (
             <Empty>No document has this state and is for this agent.</Empty>
           ) : (
-            <Empty command="rouse knowledge add handbook.pdf">
+            <Empty command={'echo "Returns are free for 30 days." > returns.md && rouse knowledge add returns.md'}>
               There is no document yet. Drop files here, choose them above, or add them on the command line.
             </Empty>
           )

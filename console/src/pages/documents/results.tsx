@@ -50,7 +50,7 @@ export function Results(props: SearchFields & { selected: string; onSelect(chunk
   if (!passages) return <Skeleton />;
   if (passages.length === 0)
     return (
-      <Empty command={`rouse knowledge search ${props.text}`}>
+      <Empty command={`rouse knowledge search '${props.text.replaceAll("'", String.raw`'\''`)}'`}>
         No passage has one of these words. Try other words, or check that the document is ready and that this agent may search it.
       </Empty>
     );

@@ -24,7 +24,7 @@ function UploadRow({ one }: { one: Upload }) {
       </span>
       <Status word={word} tone={tone} />
       {under ? (
-        <progress max={1} value={one.sent} aria-label={`Upload of ${one.filename}`}>
+        <progress max={1} value={one.sent} aria-label={`Upload of ${visibleText(one.filename)}`}>
           {Math.round(one.sent * 100)} %
         </progress>
       ) : null}
@@ -33,7 +33,7 @@ function UploadRow({ one }: { one: Upload }) {
         {under ? <Button onClick={one.stop}>Stop</Button> : null}
         {one.state === "failed" ? <Button onClick={one.again}>Send again</Button> : null}
         {under ? null : (
-          <button type="button" class="icon" aria-label={`Take ${one.filename} off this list`} onClick={() => dismiss(one.id)}>
+          <button type="button" class="icon" aria-label={`Take ${visibleText(one.filename)} off this list`} onClick={() => dismiss(one.id)}>
             ×
           </button>
         )}

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
+import { useReadOnly } from "../../console-mode.ts";
 import { useAction } from "../../resource.ts";
 import { go, href, place } from "../../router.ts";
 import { Button, copy } from "../../ui/basic.tsx";
@@ -14,9 +15,12 @@ import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
 
 async function copyCurl(event: EventInFull): Promise<void> {
   if ((event.bodyBytes ?? 0) > MAX_CURL_BODY)
-    return toast(`The body is too long for a command. \`rouse events show ${event.id} --json\` prints it.`, { tone: "warn" });
-  const [{ status }, { base }] = await Promise.all([ask<{ status: { url?: string } }>("/status"), ask<{ base: string }>("/mappings")]);
-  await copy(renderCurl(event, `${status.url ?? location.origin}${base}`), "the curl command");
+    return toast(`The body is too long for a command. “rouse events show ${event.id} --json” prints it.`, { tone: "warn" });
+  const [{ status }, { base, publicUrl }] = await Promise.all([
+    ask<{ status: { url?: string } }>("/status"),
+    ask<{ base: string; publicUrl: string | null }>("/mappings"),
+  ]);
+  await copy(renderCurl(event, `${publicUrl ?? status.url ?? location.origin}${base}`), "the curl command");
 }
 
 /** Bookmarks an event, or takes the bookmark away; the toast takes that back. */
@@ -61,43 +65,47 @@ type Open = "edit" | "freeze" | "discard" | null;
 export function Actions({ explanation, onChange }: { explanation: ExplanationView; onChange(): void }) {
   const { event, bookmark } = explanation;
   const [open, setOpen] = useState<Open>(null);
-  const { query } = place.value;
+  const { page, query } = place.value;
   const comparing = query["compare"] !== undefined;
-  const setCompare = (compare: string | undefined): void => go(href("events", event.id, { ...query, compare }), { replace: true });
+  const setCompare = (compare: string | undefined): void => go(href(page, event.id, { ...query, compare }), { replace: true });
   const [start, busy, result] = useReplay(event, onChange);
   const [mark, marking] = useAction(() => setBookmark(event.id, bookmark === null, onChange), toastError);
-  const edit = (): void => go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "", { event: event.id }));
-  useKeys(open === null && !comparing ? { e: edit, f: () => setOpen("freeze") } : {});
-  const close = (): void => setOpen(null);
+  const edit = (): void => go(href("mappings", event.mapping ?? event.nearest?.mapping ?? "new", { event: event.id }));
   const noBody = event.bodyBytes === null;
+  const readOnly = useReadOnly();
+  const canFreeze = !noBody && readOnly === undefined;
+  useKeys(open === null && !comparing ? { e: edit, f: () => canFreeze && setOpen("freeze") } : {});
+  const close = (): void => setOpen(null);
   return (
     <>
       <div class="actions" role="toolbar" aria-label="Actions">
         <Button kind="primary" busy={busy} disabled={noBody} onClick={() => start(false)}>
           Replay
         </Button>
-        <Button busy={busy} disabled={noBody} onClick={() => start(true)}>
-          What would it do now?
-        </Button>
-        <Button onClick={() => setOpen("edit")}>Edit and replay</Button>
-        <Button onClick={edit} title="Edit beside (e)">
-          Edit beside
-        </Button>
-        <Button onClick={() => setOpen("freeze")} disabled={noBody} title="Freeze as a test (f)">
-          Freeze as a test
-        </Button>
-        <Button onClick={() => setCompare(CHOOSE)}>Compare</Button>
-        <Button onClick={mark} busy={marking}>
-          {bookmark === null ? "☆ Bookmark" : "★ Remove the bookmark"}
-        </Button>
-        <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
-          Copy as curl
-        </Button>
-        {event.outcome === "failed" && event.handled === null ? (
-          <Button kind="danger" onClick={() => setOpen("discard")}>
-            Discard
+        <div class="actions">
+          <Button busy={busy} disabled={noBody} onClick={() => start(true)}>
+            What would it do now?
           </Button>
-        ) : null}
+          <Button onClick={() => setOpen("edit")}>Edit and replay</Button>
+          <Button onClick={edit} title="Edit beside (e)">
+            Edit beside
+          </Button>
+          <Button onClick={() => setOpen("freeze")} disabled={!canFreeze} title={readOnly ?? "Freeze as a test (f)"}>
+            Freeze as a test
+          </Button>
+          <Button onClick={() => setCompare(CHOOSE)}>Compare</Button>
+          <Button onClick={mark} busy={marking}>
+            {bookmark === null ? "☆ Bookmark" : "★ Remove the bookmark"}
+          </Button>
+          <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
+            Copy as curl
+          </Button>
+          {event.outcome === "failed" && event.handled === null ? (
+            <Button kind="danger" onClick={() => setOpen("discard")}>
+              Discard
+            </Button>
+          ) : null}
+        </div>
       </div>
       {result ? <Replayed {...result} /> : null}
       {open === "edit" ? <EditReplay event={event} onClose={close} onChange={onChange} /> : null}

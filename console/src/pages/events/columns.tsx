@@ -1,32 +1,18 @@
-import { useEffect, useState } from "preact/hooks";
 import { Id, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { clockTime, visibleText } from "../../ui/format.ts";
 import type { Column } from "../../ui/table.tsx";
 import { describe } from "./describe.ts";
 import type { EventRow } from "./types.ts";
 
-/** What a row is: its path, with the mapping that took it. */
-function What({ row }: { row: EventRow }) {
+/** The mapping that took an event, or its path. A mapping is usually named after its path, which is then not said twice. */
+function Name({ row: { mapping, path } }: { row: EventRow }) {
+  if (mapping === null || mapping === path || mapping.startsWith(`${path}.`)) return <>{visibleText(mapping ?? path)}</>;
   return (
-    <span class="events-what">
-      <b>{visibleText(row.mapping ?? row.path)}</b>
-      {row.mapping === null || row.mapping === row.path ? null : <span class="quiet"> {visibleText(row.path)}</span>}
-      <span class="events-why">{visibleText(describe(row))}</span>
-    </span>
+    <>
+      {visibleText(mapping)} <span class="quiet">{visibleText(path)}</span>
+    </>
   );
-}
-
-const NARROW = matchMedia("(max-width: 46rem)");
-
-/** The height of a row of events, which has two lines where the window is narrow. */
-export function useEventRowHeight(): number {
-  const [narrow, setNarrow] = useState(NARROW.matches);
-  useEffect(() => {
-    const listen = (): void => setNarrow(NARROW.matches);
-    NARROW.addEventListener("change", listen);
-    return () => NARROW.removeEventListener("change", listen);
-  }, []);
-  return narrow ? 52 : 34;
 }
 
 /** The columns of every list of events. `exact`: the time of the day in place of the age, for lists that move. */
@@ -43,6 +29,15 @@ export const eventColumns = ({ link, exact = false }: { link(id: string): string
       ),
   },
   { head: "Outcome", cell: ({ outcome }) => <Status word={outcome} /> },
-  { head: "Event", grow: true, cell: (row) => <What row={row} /> },
+  { head: "Event", lead: true, cell: (row) => <Name row={row} /> },
+  {
+    head: "What happened",
+    grow: true,
+    cell: (row) => (
+      <span class="quiet">
+        <Prose text={describe(row)} />
+      </span>
+    ),
+  },
   { head: "Id", cell: ({ id }) => <Id id={id} to={link(id)} />, minor: true },
 ];

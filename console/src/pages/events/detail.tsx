@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useResource } from "../../resource.ts";
 import { href, place } from "../../router.ts";
 import { Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Actions } from "./actions.tsx";
@@ -22,7 +23,7 @@ function eventFacts({ event, config, bookmark }: ExplanationView) {
   const link = (id: string | null) => id && <Id id={id} to={href("events", id, place.value.query)} />;
   return [
     ["Received", <Time iso={event.receivedAt} />],
-    ["Reason", event.reason && visibleText(event.reason)],
+    ["Reason", event.reason && <Prose text={event.reason} />, true],
     ["Path", <a href={href("events", "", { path: event.path })}>{visibleText(event.path)}</a>],
     ["Mapping", event.mapping && <a href={href("mappings", event.mapping, { event: event.id })}>{visibleText(event.mapping)}</a>],
     ["Nearest mapping", event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`],

@@ -97,7 +97,7 @@ export function Freeze({ event, onClose }: { event: EventInFull; onClose(): void
         return;
       }
       const masked = frozen.masked.length === 0 ? "No value looked private." : `Masked: ${frozen.masked.join(", ")}.`;
-      toast(`Wrote ${frozen.written ?? ""}. ${masked} \`rouse test\` runs it.`);
+      toast(`Wrote ${frozen.written ?? ""}. ${masked} “rouse test” runs it.`);
       onClose();
     },
     (failure) => setError(failure instanceof AskError ? failure.message : String(failure)),

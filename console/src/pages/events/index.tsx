@@ -1,6 +1,8 @@
 import "./style.css";
+import { FirstHook } from "../../first-hook.tsx";
 import { ReplayMany } from "../../replay-many.tsx";
 import { filter, go, href, place } from "../../router.ts";
+import { TimeSpan } from "../../time-span.tsx";
 import { Button, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
@@ -10,7 +12,7 @@ import { PageHead } from "../../ui/page-head.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty, Failed, Skeleton } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { eventColumns, useEventRowHeight } from "./columns.tsx";
+import { eventColumns } from "./columns.tsx";
 import { OUTCOMES, PathAndMapping } from "./filters.tsx";
 import { useEventPages, type EventPages } from "./pages.ts";
 
@@ -23,14 +25,10 @@ const SINCE = [
   ["1d", "Last day"],
   ["7d", "Last 7 days"],
 ] as const;
-const FILTERS = ["outcome", "path", "mapping", "failed", "since", "search", "bookmarked"] as const;
-const HOOK = `curl -sS http://127.0.0.1:7420/hooks/agent -H "authorization: Bearer $ROUSE_HOOK_TOKEN" -H "content-type: application/json" -d '{"message":"Say hello"}'`;
+const FILTERS = ["outcome", "path", "mapping", "failed", "since", "until", "search", "bookmarked"] as const;
 
 function Filters() {
   const { query } = place.value;
-  const since = SINCE.some(([value]) => value === (query["since"] ?? ""))
-    ? SINCE
-    : [...SINCE, [query["since"] ?? "", query["since"] ?? ""] as const];
   return (
     <>
       <Search
@@ -41,7 +39,7 @@ function Filters() {
       />
       <Select label="Outcome" value={query["outcome"] ?? ""} options={["", ...OUTCOMES]} onChange={(outcome) => filter({ outcome })} />
       <PathAndMapping />
-      <Select label="Since" value={query["since"] ?? ""} options={since} onChange={(value) => filter({ since: value })} />
+      <TimeSpan label="Since" ages={SINCE} />
       <label class="check">
         <input
           type="checkbox"
@@ -81,7 +79,6 @@ function Reach({ pages }: { pages: EventPages }) {
 function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
   const { rows, error, loading } = pages;
   const { id, query } = place.value;
-  const rowHeight = useEventRowHeight();
   if (rows === undefined) return error ? <Failed error={error} retry={pages.reload} /> : loading ? <Skeleton lines={12} /> : null;
   if (rows.length === 0 && pages.searchedTo === null)
     return filtered ? (
@@ -89,7 +86,7 @@ function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
         No event matches these filters. <Button onClick={() => go(href("events"))}>Clear the filters</Button>
       </Empty>
     ) : (
-      <Empty command={HOOK}>No event has come in yet. This line sends the first one:</Empty>
+      <FirstHook>No event has come in yet. This line sends the first one.</FirstHook>
     );
   const open = (next: string): void => go(href("events", next, query), { replace: id !== "" });
   return (
@@ -98,7 +95,6 @@ function List({ pages, filtered }: { pages: EventPages; filtered: boolean }) {
       {rows.length === 0 ? null : (
         <Table
           label="Events"
-          rowHeight={rowHeight}
           rows={rows}
           rowId={(row) => row.id}
           columns={eventColumns({ link: (one) => href("events", one, query) })}

@@ -110,7 +110,7 @@ export function Traces({ traces, event }: { traces: readonly Trace[]; event: str
 export const FailureText = ({ failure }: { failure: FailureView }) => (
   <div class="events-failure">
     <p class="bad">
-      {failure.code}: {visibleText(failure.message)}
+      {visibleText(failure.code)}: {visibleText(failure.message)}
     </p>
     {(failure.issues ?? []).map(({ path, message }) => (
       <p key={`${path}${message}`}>

@@ -1,9 +1,10 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { TimeBars } from "../../ui/chart.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Select, TextField } from "../../ui/fields.tsx";
@@ -11,7 +12,7 @@ import { number, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 
-type Change = Record<string, string | number | null>;
+type Change = Record<string, string | null>;
 type Act = (change: Change, said: string) => void;
 
 const HOUR_MS = 3_600_000;
@@ -100,8 +101,15 @@ function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: bo
   );
 }
 
-function toState({ status, snoozedUntil, resolved, isReopened }: FailureGroup) {
-  const version = resolved?.version === null || resolved === null ? "" : ` in config version ${resolved.version}`;
+interface Shown {
+  failure: FailureGroup;
+  /** The number of the config in which it failed last. */
+  lastVersion: number | null;
+}
+
+const inVersion = (version: number | null): string => (version === null ? "" : ` in config version ${version}`);
+
+function toState({ failure: { status, snoozedUntil, resolved, isReopened }, lastVersion }: Shown) {
   return (
     <>
       <Status word={status} tone={status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad"} />
@@ -114,22 +122,23 @@ function toState({ status, snoozedUntil, resolved, isReopened }: FailureGroup) {
       {resolved ? (
         <>
           {" "}
-          {isReopened ? "· came back after it was resolved" : ""}
-          {version} <Time iso={resolved.at} />
+          {isReopened ? `· came back${inVersion(lastVersion)} after it was resolved` : ""}
+          {inVersion(resolved.version)} <Time iso={resolved.at} />
         </>
       ) : null}
     </>
   );
 }
 
-function Group({ group }: { group: FailureGroup }) {
+function Group({ shown }: { shown: Shown }) {
+  const { failure: group } = shown;
   const current = Math.floor(Date.now() / HOUR_MS);
   const times = group.hours.map((_, index) => new Date((current - group.hours.length + 1 + index) * HOUR_MS).toISOString());
   return (
     <>
       <Facts
         pairs={[
-          ["Status", toState(group)],
+          ["Status", toState(shown)],
           ["Assigned to", group.assignee === null ? null : visibleText(group.assignee)],
           ["Count", number(group.count)],
           ["Last seen", <Time key="last" iso={group.lastSeen} />],
@@ -140,9 +149,14 @@ function Group({ group }: { group: FailureGroup }) {
           ["Mapping", group.mapping === null ? null : <a href={href("mappings", group.mapping)}>{group.mapping}</a>],
           [group.kind === "event" ? "Condition" : "Error", group.code],
           ["Channel", group.channel],
+          ["Sender", group.sender === null ? null : visibleText(group.sender)],
         ]}
       />
-      {group.message === null ? null : <pre class="code">{visibleText(group.message)}</pre>}
+      {group.message === null ? null : (
+        <pre class="code">
+          <Prose text={group.message} />
+        </pre>
+      )}
       <TimeBars label="Failures an hour" times={times} series={[{ name: "failures", color: "--plot-bad", values: group.hours }]} />
       <Section title="Example">
         <p>
@@ -156,20 +170,34 @@ function Group({ group }: { group: FailureGroup }) {
 
 /** One group of failures: how it went, an example, and what is done about it. */
 export function Detail({ id, onChange }: { id: string; onChange(): void }) {
-  const group = useResource<{ failure: FailureGroup }>(`/failures/${encodeURIComponent(id)}`, { live: true });
-  const [act, busy] = useAction(async (change: Change, said: string) => {
-    await ask(`/failures/${encodeURIComponent(id)}`, { method: "POST", body: change });
-    toast(said);
+  const path = `/failures/${encodeURIComponent(id)}`;
+  const group = useResource<Shown>(path, { live: true });
+  const reload = (): void => {
     group.reload();
     onChange();
+  };
+  // What was changed here is known before the group was read again.
+  const own = useRef(0);
+  const send = async (change: Change, revision: number): Promise<number> => {
+    try {
+      const { failure } = await ask<Shown>(path, { method: "POST", body: { ...change, revision } });
+      return (own.current = failure.revision);
+    } finally {
+      // Also after a conflict: then the group is not as it is shown.
+      reload();
+    }
+  };
+  const [act, busy] = useAction(async (change: Change, said: string) => {
+    const revision = await send(change, Math.max(own.current, group.data?.failure.revision ?? 0));
+    toast(said, { undo: () => void send({ action: "undo" }, revision).catch(toastError) });
   }, toastError);
   return (
     <Loaded resource={group}>
-      {({ failure }) => (
+      {(shown) => (
         <>
-          <h2 class="failures-title">{visibleText(failure.title)}</h2>
-          <Actions group={failure} act={act} busy={busy} />
-          <Group group={failure} />
+          <h2 class="failures-title">{visibleText(shown.failure.title)}</h2>
+          <Actions group={shown.failure} act={act} busy={busy} />
+          <Group shown={shown} />
         </>
       )}
     </Loaded>

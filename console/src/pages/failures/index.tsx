@@ -33,7 +33,7 @@ const KINDS = [
 ] as const;
 
 const matches = (group: FailureGroup, words: string): boolean =>
-  [group.title, group.message, group.path, group.mapping, group.code, group.channel, group.assignee].some((text) =>
+  [group.title, group.message, group.path, group.mapping, group.code, group.channel, group.sender, group.assignee].some((text) =>
     text?.toLowerCase().includes(words.toLowerCase()),
   );
 
@@ -48,7 +48,12 @@ function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
       title="Failures"
       filters={
         <>
-          <Search label="Search" placeholder="Mapping, path, error or name" value={search} onSearch={(text) => filter({ search: text })} />
+          <Search
+            label="Search"
+            placeholder="Mapping, path, sender, error or name"
+            value={search}
+            onSearch={(text) => filter({ search: text })}
+          />
           <Select
             label="Status"
             value={status}
@@ -72,6 +77,7 @@ const MORE: readonly Column<FailureGroup>[] = [
     minor: true,
     cell: (row) => <Spark values={row.hours} label={`Failures in each of the last 24 hours: ${row.hours.join(", ")}`} />,
   },
+  { head: "Sender", minor: true, cell: (row) => visibleText(row.sender ?? "–") },
   { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
   { head: "Assigned to", minor: true, cell: (row) => visibleText(row.assignee ?? "–") },
 ];
@@ -105,10 +111,13 @@ function Groups({ rows }: { rows: readonly FailureGroup[] }) {
 
 const SHOWN_PATHS = 5;
 
-/** The paths with the most failures of the groups that are listed. A path is where one sender posts to. */
+/** The paths with the most failures of the groups that are listed, or the senders of what came by none. */
 function countPaths(groups: readonly FailureGroup[]): [path: string, count: number][] {
   const counts = new Map<string, number>();
-  for (const { path, count } of groups) if (path !== null) counts.set(path, (counts.get(path) ?? 0) + count);
+  for (const { path, sender, count } of groups) {
+    const from = path ?? sender;
+    if (from !== null) counts.set(from, (counts.get(from) ?? 0) + count);
+  }
   return [...counts].toSorted(([, one], [, other]) => other - one);
 }
 

@@ -1,6 +1,7 @@
 import "../events/style.css";
 import "./style.css";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { FirstHook } from "../../first-hook.tsx";
 import { filter, go, href, place } from "../../router.ts";
 import { Button, Status } from "../../ui/basic.tsx";
 import { Select } from "../../ui/fields.tsx";
@@ -11,7 +12,7 @@ import { PageHead } from "../../ui/page-head.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { eventColumns, useEventRowHeight } from "../events/columns.tsx";
+import { eventColumns } from "../events/columns.tsx";
 import { OUTCOMES, PathAndMapping } from "../events/filters.tsx";
 import type { EventRow } from "../events/types.ts";
 import { useLiveEvents, type LiveEvents } from "./stream.ts";
@@ -26,7 +27,6 @@ const NOTHING_YET = {
   connecting: "Connecting…",
   away: "Live is not connected. It tries again by itself every second.",
 } as const;
-const HOOK = `curl -sS http://127.0.0.1:7420/hooks/agent -H "authorization: Bearer $ROUSE_HOOK_TOKEN" -H "content-type: application/json" -d '{"message":"Say hello"}'`;
 
 /** Says how many events came, every five seconds at most: each of them read aloud would be too much. */
 function Announcer({ rows, paused }: { rows: readonly EventRow[]; paused: boolean }) {
@@ -96,6 +96,13 @@ function Notices({ live, asked }: { live: LiveEvents; asked: string }) {
   );
 }
 
+/** What stands in place of the list while no event has come in. */
+function Nothing({ state, isFiltered }: { state: LiveEvents["state"]; isFiltered: boolean }) {
+  if (state === "connecting" || state === "away") return <Empty>{NOTHING_YET[state]}</Empty>;
+  if (isFiltered) return <Empty>No event with these filters yet. New ones show here as they come in.</Empty>;
+  return <FirstHook>Events show here as they come in. This line sends one.</FirstHook>;
+}
+
 /** The events as they come in, with a pause. */
 export function Page() {
   const { id, query } = place.value;
@@ -105,20 +112,12 @@ export function Page() {
   const pause = (): void => setPaused(!paused);
   const close = (): void => go(href("live", "", query));
   useKeys({ p: pause, ...(id === "" ? {} : { Escape: close }) });
-  const rowHeight = useEventRowHeight();
   const list =
     live.rows.length === 0 ? (
-      <Empty {...(asked === "" ? { command: HOOK } : {})}>
-        {live.state === "connecting" || live.state === "away"
-          ? NOTHING_YET[live.state]
-          : asked === ""
-            ? "Events show here as they come in. This line sends one:"
-            : "No event with these filters yet. New ones show here as they come in."}
-      </Empty>
+      <Nothing state={live.state} isFiltered={asked !== ""} />
     ) : (
       <Table
         label="Live events"
-        rowHeight={rowHeight}
         rows={live.rows}
         rowId={(row) => row.id}
         columns={eventColumns({ link: (one) => href("live", one, query), exact: true })}

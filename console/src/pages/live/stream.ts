@@ -53,9 +53,32 @@ class Buffer {
 }
 
 const EMPTY: LiveEvents = { rows: [], state: "connecting", leftOut: 0, waiting: 0, error: null };
+/** Resolves when somebody sees the page. */
+const seen = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const look = (): void => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look, { once: true });
+    look();
+  });
+
+/** Aborts when nobody sees the page any more, and with `signal`: a browser opens few connections to one gateway. */
+function whileSeen(signal: AbortSignal): { own: AbortSignal; end(): void } {
+  const abort = new AbortController();
+  const leave = (): void => {
+    if (document.hidden) abort.abort();
+  };
+  document.addEventListener("visibilitychange", leave);
+  return { own: AbortSignal.any([signal, abort.signal]), end: () => document.removeEventListener("visibilitychange", leave) };
+}
+
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
 
-/** Reads the stream until `signal` aborts; after an end it goes on behind the last event. */
+/** Reads the stream until `signal` aborts, while the page is seen; after an end it goes on behind the last event. */
 async function follow(
   query: string,
   buffer: Buffer,
@@ -63,22 +86,28 @@ async function follow(
   say: (state: StreamState, error: string | null) => void,
 ): Promise<void> {
   while (!signal.aborted) {
+    await seen(signal);
+    if (signal.aborted) return;
+    const { own, end } = whileSeen(signal);
     const from = buffer.last === undefined ? `lines=${FIRST}` : `after=${encodeURIComponent(buffer.last)}`;
     try {
-      const lines = askLines<StreamLine>(`/stream?${from}${query === "" ? "" : `&${query}`}`, { signal });
+      const lines = askLines<StreamLine>(`/stream?${from}${query === "" ? "" : `&${query}`}`, { signal: own });
       let first = true;
       for await (const line of lines) {
-        if (signal.aborted) return;
+        if (own.aborted) break;
         if (first) say("live", null);
         first = false;
         if (buffer.take(line)) say("live", null);
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (own.aborted) continue;
       // The event to go on from was deleted meanwhile: the stream begins again with the newest.
       if (error instanceof AskError && error.code === "not_found") buffer.last = undefined;
       const said = error instanceof AskError && error.code !== "unreachable" && error.code !== "signed_out" ? error.message : null;
       say("away", said);
+    } finally {
+      end();
     }
     do await sleep(RETRY_MS);
     while (signedOut.value && !signal.aborted);

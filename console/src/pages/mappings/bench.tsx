@@ -3,23 +3,28 @@ import { filter } from "../../router.ts";
 import { Button, Time } from "../../ui/basic.tsx";
 import { plural } from "../../ui/format.ts";
 import { EditorHost } from "./editor-host.tsx";
-import { BodyPane, EventsPane, ResultPane, WhatIfPane, WhyPane } from "./panes.tsx";
+import type { KeptText } from "./kept.ts";
+import { BodyPane, EventsPane, ResultPane, WhyPane } from "./panes.tsx";
 import { Proposed } from "./proposed.tsx";
+import { WhatIfPane } from "./what-if.tsx";
 import { isPreset, problemsOf, type Workbench } from "./use-workbench.ts";
 
-/** Text of an earlier visit is offered; it is taken only when the operator says so. */
-function Offer({ bench }: { bench: Workbench }) {
+/** Texts of earlier visits are offered; one is taken only when the operator says so. */
+function Offers({ bench }: { bench: Workbench }) {
   const { written, editor } = bench;
-  if (!written.offered) return null;
-  const answer = (take: boolean): void => {
-    const text = written.answerOffer(take);
+  const answer = (offer: KeptText, take: boolean): void => {
+    const text = written.answerOffer(offer, take);
     if (text !== null) editor?.setText(text);
   };
   return (
-    <p class="banner" role="status">
-      There is unsaved text of {bench.draft ? "this draft" : "this mapping"}, written <Time iso={written.offered.at} />.{" "}
-      <Button onClick={() => answer(true)}>Take it up</Button> <Button onClick={() => answer(false)}>Drop it</Button>
-    </p>
+    <>
+      {written.offered.map((offer) => (
+        <p key={offer.at} class="banner" role="status">
+          There is unsaved text of {bench.draft ? "this draft" : "this mapping"}, written <Time iso={offer.at} />.{" "}
+          <Button onClick={() => answer(offer, true)}>Take it up</Button> <Button onClick={() => answer(offer, false)}>Drop it</Button>
+        </p>
+      ))}
+    </>
   );
 }
 
@@ -27,7 +32,7 @@ function Offer({ bench }: { bench: Workbench }) {
 function Overtaken({ bench }: { bench: Workbench }) {
   const [isCompared, setCompared] = useState(false);
   const { filed: text, written, editor } = bench;
-  if (text === undefined || written.base === null || text === written.base) return null;
+  if (text === undefined || written.base === null || text.trim() === written.base.trim() || text === written.savedOver) return null;
   const settle = (take: boolean): void => {
     editor?.compareWith(null);
     setCompared(false);
@@ -85,17 +90,17 @@ function Foot({ bench }: { bench: Workbench }) {
 
 /** The panes of the workbench: an event, the text, and what the text makes of the event and of those before it. */
 export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
-  const { events, eventId, event, written, evaluated, compared } = bench;
+  const { listed, shown, eventId, written, evaluated, compared } = bench;
   const isStale = problemsOf(evaluated).length > 0;
   const own = evaluated.good?.mapping ?? bench.id;
   return (
     <>
-      <Offer bench={bench} />
+      <Offers bench={bench} />
       <Overtaken bench={bench} />
       <Proposed bench={bench} />
       <div class="mappings-bench">
-        <EventsPane events={events} path={bench.path} selected={eventId} onSelect={(one) => filter({ event: one })} />
-        <BodyPane event={event} onPath={(path) => bench.editor?.insertPath(path)} />
+        <EventsPane listed={listed} path={bench.path} selected={eventId} onSelect={(one) => filter({ event: one })} />
+        <BodyPane shown={shown} onPath={(path, value) => bench.editor?.insertPath(path, value)} />
         <section class="mappings-pane mappings-text" aria-label={bench.draft ? "Text of the draft" : "Text of the mapping"}>
           {written.base === null ? null : (
             <EditorHost

@@ -1,5 +1,7 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
+import { READ_ONLY } from "../../console-mode.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { go, href } from "../../router.ts";
 import { Button, Facts, Section, Time } from "../../ui/basic.tsx";
@@ -56,7 +58,11 @@ function DraftHead({ bench, draft: { name, file, problem }, isBusy, isTried, can
       <span class="quiet mono">{file}</span>
       {isChanged ? <span class="mappings-changed">not saved</span> : null}
       <div class="actions">
-        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("freeze")} title="Keep the event as a test (f)">
+        <Button
+          disabled={eventId === "" || !canWrite}
+          onClick={() => onOpen("freeze")}
+          title={canWrite ? "Keep the event as a test (f)" : READ_ONLY}
+        >
           Freeze as test
         </Button>
         <Button busy={isBusy} disabled={problem !== null} onClick={onTry}>
@@ -92,8 +98,7 @@ function Dialogs({ bench, draft: { name, mappings }, open, canWrite, onClose, re
   const saving = toSaved(bench);
   if (open === "save" && saving) {
     const saved = (): void => {
-      written.forget();
-      written.setBase(written.text);
+      written.saved();
       toast(`Saved the draft ${name}. It is not live.`);
       onClose();
       reload();
@@ -161,8 +166,9 @@ function DraftBench({ draft, mappings, reload }: DraftProps) {
 }
 
 /** A draft in the editor of mappings: its text, its trial beside live traffic, and how it becomes live. */
-export function DraftPage({ name, mappings, reload }: { name: string; mappings: Mappings; reload(): void }) {
+export function DraftPage(props: { name: string; mappings: Mappings; missing: ComponentChildren; reload(): void }) {
+  const { name, mappings, missing, reload } = props;
   const draft = mappings.drafts.find((one) => one.name === name);
-  if (!draft) return <Failed error={{ code: "not_found", message: `There is no draft "${name}".` }} retry={reload} />;
+  if (!draft) return <Failed error={{ code: "not_found", message: `There is no draft "${name}".` }} retry={reload} gone={missing} />;
   return <DraftBench draft={draft} mappings={mappings} reload={reload} />;
 }

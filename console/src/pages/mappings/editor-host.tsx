@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Editor, EditorOptions } from "./editor/create.ts";
-import { Skeleton } from "../../ui/states.tsx";
+import { LateSkeleton } from "../../ui/states.tsx";
 
 /** Where the editor is mounted. Its chunk is loaded when the first one is shown. */
 export function EditorHost(props: EditorOptions & { onReady(editor: Editor | null): void }) {
@@ -35,7 +35,7 @@ export function EditorHost(props: EditorOptions & { onReady(editor: Editor | nul
   }, []);
   return (
     <div class="mappings-editor">
-      {state === "loading" ? <Skeleton /> : null}
+      {state === "loading" ? <LateSkeleton /> : null}
       {state === "failed" ? (
         <p class="bad" role="alert">
           The editor could not be loaded. The gateway may have been updated: load the page again. Unsaved text is kept.

@@ -1,6 +1,7 @@
 import { useResource } from "../../resource.ts";
-import { place } from "../../router.ts";
+import { href, place } from "../../router.ts";
 import { lazy } from "../../ui/lazy.tsx";
+import { PageHead } from "../../ui/page-head.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { MappingList } from "./list.tsx";
 import "./style.css";
@@ -15,6 +16,22 @@ const WorkbenchPage = lazy(async () => (await import("./workbench.tsx")).Workben
 /** How the address names a draft: `#/mappings/draft:refund`. */
 const DRAFT = "draft:";
 
+/** What to do where a mapping or a draft is not there: age deletes neither. */
+function Missing() {
+  const { event = "" } = place.value.query;
+  return (
+    <>
+      It may have been renamed or removed. <a href={href("mappings")}>All mappings and drafts</a>
+      {event === "" ? null : (
+        <>
+          {" "}
+          · <a href={href("mappings", NEW, { event })}>A new mapping beside the event</a>
+        </>
+      )}
+    </>
+  );
+}
+
 /** One mapping, or a new one. `copy` of the address names the mapping whose text it begins with. */
 function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
   const { copy = "" } = place.value.query;
@@ -22,7 +39,7 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
   const mapping = useResource<{ mapping: MappingText }>(named === "" ? null : `/mappings/${encodeURIComponent(named)}`, { live: true });
   if (named === "") return <WorkbenchPage key={id} id={id} mapping={undefined} mappings={mappings} reload={mapping.reload} />;
   return (
-    <Loaded resource={mapping}>
+    <Loaded resource={mapping} gone={<Missing />}>
       {({ mapping: found }) => <WorkbenchPage key={`${id} ${named}`} id={id} mapping={found} mappings={mappings} reload={mapping.reload} />}
     </Loaded>
   );
@@ -31,13 +48,20 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
 /** A draft. It may have been written a moment ago: the list that another page has shown may not have it yet. */
 function OneDraft({ name }: { name: string }) {
   const mappings = useResource<Mappings>("/mappings", { live: true });
-  return <Loaded resource={mappings}>{(all) => <DraftPage name={name} mappings={all} reload={mappings.reload} />}</Loaded>;
+  return (
+    <Loaded resource={mappings}>{(all) => <DraftPage name={name} mappings={all} missing={<Missing />} reload={mappings.reload} />}</Loaded>
+  );
 }
 
 /** Mappings in their order, and the workbench of one. */
 function AllMappings({ id }: { id: string }) {
   const mappings = useResource<Mappings>("/mappings", { live: true });
-  return <Loaded resource={mappings}>{(all) => (id === "" ? <MappingList {...all} /> : <OneMapping id={id} mappings={all} />)}</Loaded>;
+  return (
+    <>
+      {mappings.data ? null : <PageHead title="Mappings" />}
+      <Loaded resource={mappings}>{(all) => (id === "" ? <MappingList {...all} /> : <OneMapping id={id} mappings={all} />)}</Loaded>
+    </>
+  );
 }
 
 /** Mappings, one of them, or a draft. */

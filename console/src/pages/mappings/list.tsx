@@ -1,28 +1,39 @@
 import { useMemo } from "preact/hooks";
 import type { EventView } from "../../../../src/admin/views.ts";
+import type { AskError } from "../../api.ts";
 import { useResource } from "../../resource.ts";
 import { filter, go, href, place } from "../../router.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";
 import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
 import { PageHead } from "../../ui/page-head.tsx";
-import { Empty } from "../../ui/states.tsx";
+import { Empty, Failed, Loaded } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
 import type { DraftView, Mappings, PlacedMapping, Trial } from "./types.ts";
 
 const OWNERS = ["", ["own", "Own"], ["preset", "Of presets"]] as const;
 
-/** How many of the last events each mapping took. */
-function useHits(): { counts: ReadonlyMap<string, number>; of: number } {
-  const events = useResource<{ events: EventView[] }>("/events?limit=500").data?.events;
-  return useMemo(() => {
-    const counts = new Map<string, number>();
-    for (const { mapping } of events ?? []) if (mapping !== null) counts.set(mapping, (counts.get(mapping) ?? 0) + 1);
-    return { counts, of: events?.length ?? 0 };
-  }, [events]);
+interface Hits {
+  counts: ReadonlyMap<string, number>;
+  /** Of how many events; undefined until they are there. */
+  of: number | undefined;
+  error: AskError | undefined;
+  reload(): void;
 }
 
-const toColumns = (hits: ReturnType<typeof useHits>, order: ReadonlyMap<string, number>): Column<PlacedMapping>[] => [
+/** How many of the last events each mapping took. */
+function useHits(): Hits {
+  const { data, error, reload } = useResource<{ events: EventView[] }>("/events?limit=500");
+  const events = data?.events;
+  const counted = useMemo(() => {
+    const counts = new Map<string, number>();
+    for (const { mapping } of events ?? []) if (mapping !== null) counts.set(mapping, (counts.get(mapping) ?? 0) + 1);
+    return { counts, of: events?.length };
+  }, [events]);
+  return { ...counted, error, reload };
+}
+
+const toColumns = (hits: Hits, order: ReadonlyMap<string, number>): Column<PlacedMapping>[] => [
   { head: "#", cell: ({ id }) => order.get(id), numeric: true, minor: true },
   {
     head: "Mapping",
@@ -35,15 +46,28 @@ const toColumns = (hits: ReturnType<typeof useHits>, order: ReadonlyMap<string, 
   },
   { head: "Paths", cell: ({ paths }) => (paths.length === 0 ? "any" : paths.map((path) => `/${path}`).join(", ")) },
   { head: "Action", cell: ({ action }) => action, minor: true },
-  { head: "Written in", cell: ({ own, origin, place: at }) => <span class="mono">{own ? at : `${origin} (${at})`}</span>, minor: true },
-  { head: `Of the last ${hits.of}`, cell: ({ id }) => number(hits.counts.get(id) ?? 0), numeric: true },
+  {
+    head: "Written in",
+    cell: ({ own, origin, place: at }) => (
+      <span class="mono" title={at}>
+        {own ? at : origin}
+      </span>
+    ),
+    minor: true,
+  },
+  {
+    head: hits.of === undefined ? "Hits" : `Took of the last ${number(hits.of)}`,
+    cell: ({ id }) => (hits.of === undefined ? (hits.error ? "not known" : "") : number(hits.counts.get(id) ?? 0)),
+    numeric: true,
+  },
 ];
 
 function Drafts({ drafts }: { drafts: readonly DraftView[] }) {
-  const trials = useResource<{ trials: Trial[] }>("/trials", { live: true }).data?.trials ?? [];
+  const { data, error, reload } = useResource<{ trials: Trial[] }>("/trials", { live: true });
   if (drafts.length === 0) return null;
   return (
     <Section title="Drafts">
+      {error ? <Failed error={error} retry={reload} /> : null}
       <Table
         label="Drafts"
         rows={drafts}
@@ -56,7 +80,8 @@ function Drafts({ drafts }: { drafts: readonly DraftView[] }) {
           {
             head: "Trial",
             cell({ name }) {
-              const trial = trials.find(({ draft, ended }) => draft === name && ended === null);
+              if (!data) return error ? "not known" : "";
+              const trial = data.trials.find(({ draft, ended }) => draft === name && ended === null);
               return trial ? `took ${number(trial.matched)} of ${number(trial.events)}` : "–";
             },
           },
@@ -77,26 +102,32 @@ interface Version {
 
 /** The changes that can be taken back: who made them, and when. */
 function Versions() {
-  const versions = useResource<{ versions: Version[] }>("/changes").data?.versions ?? [];
-  if (versions.length === 0) return null;
+  const changes = useResource<{ versions: Version[] }>("/changes");
+  if (changes.data?.versions.length === 0) return null;
   return (
     <Section title="Last changes">
-      <Table
-        label="Last changes"
-        rows={versions}
-        rowId={({ id }) => id}
-        columns={[
-          { head: "When", cell: ({ at }) => <Time iso={at} /> },
-          { head: "Change", cell: ({ what }) => what, grow: true },
-          { head: "By", cell: ({ by }) => by ?? "–" },
-          { head: "From version", cell: ({ from }) => <span class="mono">{from?.slice(0, 10) ?? "–"}</span>, minor: true },
-          { head: "File", cell: ({ file }) => <span class="mono">{file.split("/").at(-1)}</span>, minor: true },
-        ]}
-      />
+      <Loaded resource={changes} lines={2}>
+        {({ versions }) => <VersionTable versions={versions} />}
+      </Loaded>
       <p class="quiet mappings-note">`rouse config undo` takes the newest one back.</p>
     </Section>
   );
 }
+
+const VersionTable = ({ versions }: { versions: readonly Version[] }) => (
+  <Table
+    label="Last changes"
+    rows={versions}
+    rowId={({ id }) => id}
+    columns={[
+      { head: "When", cell: ({ at }) => <Time iso={at} /> },
+      { head: "Change", cell: ({ what }) => what, grow: true, lead: true },
+      { head: "By", cell: ({ by }) => by ?? "–" },
+      { head: "From version", cell: ({ from }) => <span class="mono">{from?.slice(0, 10) ?? "–"}</span>, minor: true },
+      { head: "File", cell: ({ file }) => <span class="mono">{file.split("/").at(-1)}</span>, minor: true },
+    ]}
+  />
+);
 
 /** The live mappings in the order in which they are tried, drafts, and the last changes. */
 export function MappingList({ mappings, drafts }: Mappings) {
@@ -125,6 +156,7 @@ export function MappingList({ mappings, drafts }: Mappings) {
         }
       />
       <div class="page-body mappings-list">
+        {hits.error ? <Failed error={hits.error} retry={hits.reload} /> : null}
         {mappings.length === 0 ? (
           <Empty command="rouse presets list">No mapping is live. Write one here, or enable a preset: this lists them.</Empty>
         ) : (

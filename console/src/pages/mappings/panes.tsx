@@ -1,43 +1,83 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { MappingTrace } from "../../../../src/mapping/types.ts";
 import type { PlacedTrace, TestedAction } from "../../../../src/admin/test-hook.ts";
 import { OutsideText, Status } from "../../ui/basic.tsx";
-import { Search, Select, Tabs } from "../../ui/fields.tsx";
-import { clockTime, number, plural, visibleText } from "../../ui/format.ts";
+import { Search, Tabs } from "../../ui/fields.tsx";
+import { toneOf } from "../../ui/tone.ts";
+import { clockTime, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
-import { Empty } from "../../ui/states.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import type { Resource } from "../../resource.ts";
 import { href } from "../../router.ts";
-import type { Compared, Evaluated } from "./live.ts";
+import type { Evaluated } from "./live.ts";
 import type { EventDetail, EventView, TextEvaluation } from "./types.ts";
 
-/** The newest events of the hook; one of them is what the text is evaluated against. */
-export function EventsPane(props: {
-  events: readonly EventView[];
+interface EventsProps {
+  listed: Resource<{ events: EventView[] }>;
   path: string | undefined;
   selected: string;
   onSelect(id: string): void;
-}) {
-  const { events, path, selected, onSelect } = props;
+}
+
+/** Events to choose from with the mouse or the arrow keys. */
+function Choices({ events, selected, onSelect }: Omit<EventsProps, "listed" | "path"> & { events: readonly EventView[] }) {
+  const list = useRef<HTMLDivElement>(null);
+  const at = Math.max(
+    0,
+    events.findIndex(({ id }) => id === selected),
+  );
+  const move = (step: number): void => {
+    const next = events[at + step];
+    if (!next) return;
+    onSelect(next.id);
+    list.current?.querySelectorAll<HTMLElement>("[role=option]")[at + step]?.focus();
+  };
+  return (
+    <div
+      ref={list}
+      class="choices"
+      role="listbox"
+      aria-label="Event to evaluate"
+      onKeyDown={(event) => {
+        if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+        event.preventDefault();
+        move(event.key === "ArrowDown" ? 1 : -1);
+      }}
+    >
+      {events.map(({ id, receivedAt, outcome, mapping }, index) => (
+        <button
+          key={id}
+          type="button"
+          role="option"
+          aria-selected={id === selected}
+          tabIndex={index === at ? 0 : -1}
+          onClick={() => onSelect(id)}
+          title={`${outcome} ${id}`}
+        >
+          <span class="quiet">{clockTime(receivedAt)}</span>
+          <Status word={mapping ?? outcome} tone={toneOf(outcome)} />
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** The newest events of the hook; one of them is what the text is evaluated against. */
+export function EventsPane({ listed, path, selected, onSelect }: EventsProps) {
   return (
     <section class="mappings-pane mappings-events" aria-label="Events">
       <h2>{path === undefined ? "Events" : `/${path}`}</h2>
-      {events.length === 0 ? (
-        <Empty command={`rouse hooks test ${path ?? "<path>"} --payload '{}'`}>
-          No event of this path is kept. The next one appears here; until then, try the mapping without one.
-        </Empty>
-      ) : (
-        <ul role="listbox" aria-label="Event to evaluate">
-          {events.map(({ id, receivedAt, outcome, mapping }) => (
-            <li key={id} role="option" aria-selected={id === selected}>
-              <button type="button" onClick={() => onSelect(id)} title={id}>
-                <span class="quiet">{clockTime(receivedAt)}</span>
-                <Status word={outcome} />
-                <span class="name">{mapping ?? ""}</span>
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
+      <Loaded resource={listed}>
+        {({ events }) =>
+          events.length === 0 ? (
+            <Empty {...(path === undefined ? {} : { command: `rouse hooks test ${path} --payload '{}'` })}>
+              No event of this path is kept. The next one appears here; until then, try the mapping without one.
+            </Empty>
+          ) : (
+            <Choices events={events} selected={selected} onSelect={onSelect} />
+          )
+        }
+      </Loaded>
     </section>
   );
 }
@@ -60,14 +100,21 @@ const TABS = [
 const MOST_RAW = 200_000;
 
 /** What came in with the event. A click on a field of the body puts its path into the editor. */
-export function BodyPane({ event, onPath }: { event: EventDetail | undefined; onPath(path: string): void }) {
+export function BodyPane(props: { shown: Resource<{ event: EventDetail }>; onPath(path: string, value: unknown): void }) {
+  return (
+    <section class="mappings-pane mappings-body" aria-label="Request">
+      <Loaded resource={props.shown}>{({ event }) => <RequestOf event={event} onPath={props.onPath} />}</Loaded>
+    </section>
+  );
+}
+
+function RequestOf({ event, onPath }: { event: EventDetail; onPath(path: string, value: unknown): void }) {
   const [tab, setTab] = useState("body");
   const [search, setSearch] = useState("");
-  if (!event) return <section class="mappings-pane mappings-body" aria-label="Request" />;
   const { isJson, value } = readBody(event);
   const { body, headers, query, method } = event.request;
   return (
-    <section class="mappings-pane mappings-body" aria-label="Request">
+    <>
       <header>
         <Tabs label="Parts of the request" tabs={TABS} value={tab} onChange={setTab} />
         {tab === "raw" ? null : <Search label="Search the request" value={search} onSearch={setSearch} />}
@@ -80,7 +127,7 @@ export function BodyPane({ event, onPath }: { event: EventDetail | undefined; on
           {(body?.length ?? 0) > MOST_RAW ? "\n… cut here: `rouse events show` has all of it" : ""}
         </pre>
       ) : null}
-    </section>
+    </>
   );
 }
 
@@ -178,60 +225,6 @@ export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isSta
         <p class="quiet">
           <mark>marked</mark> = from the sender
         </p>
-      ) : null}
-    </section>
-  );
-}
-
-const KINDS: Record<string, string> = {
-  starts: "starts a run",
-  stops: "no longer runs",
-  text: "text changed",
-  rejected: "would be rejected",
-};
-const LASTS = ["200", "1000", "10000"].map((count) => [count, `last ${count}`] as const);
-
-/** What the text would change of the events that came in lately. */
-export function WhatIfPane(props: { compared: Compared; last: number; onLast(last: number): void }) {
-  const { report, complete, stale, error } = props.compared;
-  const groups = report.groups ?? [];
-  const texts = groups.filter(({ kind }) => kind === "text").reduce((sum, { count }) => sum + count, 0);
-  return (
-    <section class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`} aria-label="What if" aria-busy={!complete}>
-      <h2>
-        What if <Select label="Events" value={String(props.last)} options={LASTS} onChange={(value) => props.onLast(Number(value))} />
-      </h2>
-      <p class="counters">
-        <span class="good">+{number(report.wouldRun)} run</span>
-        <span class="bad">−{number(report.wouldNotRun)} run</span>
-        <span>{number(texts)} text changed</span>
-        <span class="quiet">
-          of {plural(report.events, "event")}
-          {report.skipped > 0 ? `, ${number(report.skipped)} left out` : ""}
-          {complete ? "" : " …"}
-        </span>
-        {report.perDay ? (
-          <span>{`${report.perDay.runs >= 0 ? "+" : "−"}${Math.abs(report.perDay.runs).toFixed(1)} runs a day`}</span>
-        ) : null}
-      </p>
-      {error ? <p class="bad">{error}</p> : null}
-      {report.warnings?.map((warning) => (
-        <p key={warning} class="warn">
-          {warning}
-        </p>
-      ))}
-      {groups.length > 0 ? (
-        <details>
-          <summary>Groups</summary>
-          <ul>
-            {groups.map(({ kind, mapping, count, examples }) => (
-              <li key={`${kind} ${mapping}`}>
-                {KINDS[kind] ?? kind} {mapping} · {number(count)}{" "}
-                {examples[0] ? <a href={href("events", examples[0].eventId)}>example</a> : null}
-              </li>
-            ))}
-          </ul>
-        </details>
       ) : null}
     </section>
   );

@@ -4,7 +4,7 @@ import { Button, copy } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
-import { Skeleton } from "../../ui/states.tsx";
+import { LateSkeleton } from "../../ui/states.tsx";
 import { useAction } from "../../resource.ts";
 import { checkChange, download, landChange, needsToken } from "./changes.ts";
 import type { Change, LandingCheck } from "./types.ts";
@@ -215,7 +215,7 @@ export function SaveDialog({ change, canWrite, onClose, onSaved, onOvertaken }: 
         }}
       >
         <div class="body mappings-save">
-          {check === null && error === null ? <Skeleton /> : null}
+          {check === null && error === null ? <LateSkeleton /> : null}
           {check ? <Shown check={check} confirm={confirm} onConfirm={setConfirm} /> : null}
           {canWrite ? null : <p class="warn">This console may write no file (gateway.console). Take the change as a patch.</p>}
           {isStale && isText ? <p>Your text is kept: close this, and choose above it whose text goes on.</p> : null}

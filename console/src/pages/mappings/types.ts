@@ -22,5 +22,5 @@ export type Change =
   | { kind: "replace"; mapping: string; text: string; from?: string }
   | { kind: "add"; text: string; file?: string }
   | { kind: "draft"; name: string }
-  | { kind: "draft-text"; name: string; text: string; from?: string }
+  | { kind: "draft-text"; name: string; text: string; from?: string; new?: true }
   | { kind: "undo" };

@@ -1,65 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
-import { useResource } from "../../resource.ts";
+import { useResource, type Resource } from "../../resource.ts";
 import { place } from "../../router.ts";
 import type { Editor, Words } from "./editor/create.ts";
-import { drop, keep, readKept, type KeptText } from "./kept.ts";
 import { useComparison, useEvaluation, useExplained, type Compared, type Evaluated } from "./live.ts";
 import { toNewText, withOwnId } from "./new-text.ts";
+import { useWritten, type Written } from "./written.ts";
 import type { Change, DraftView, EventDetail, EventView, MappingText, TextEvaluation } from "./types.ts";
 
 /** What `#/mappings/new` writes. */
 export const NEW = "new";
-
-/** The text in the editor, and where it comes from. */
-export interface Written {
-  /** Under which it is kept in the browser. */
-  name: string;
-  /** The text of the file; null until it is there. */
-  base: string | null;
-  text: string;
-  setText(text: string): void;
-  /** Takes a text for the one of the file. */
-  setBase(text: string): void;
-  /** Text of an earlier visit that was not saved; it is offered. */
-  offered: KeptText | null;
-  answerOffer(take: boolean): string | null;
-  forget(): void;
-}
-
-/** Keeps what is written of a mapping. `loaded`: the text of the file when it was opened. */
-export function useWritten(name: string, loaded: string | undefined): Written {
-  const [base, setBase] = useState<string | null>(null);
-  const [text, setText] = useState("");
-  const [offered, setOffered] = useState<KeptText | null>(null);
-  useEffect(() => {
-    if (loaded === undefined || base !== null) return;
-    const kept = readKept(name);
-    setBase(loaded);
-    setText(loaded);
-    setOffered(kept && kept.text !== loaded ? kept : null);
-  }, [name, loaded, base]);
-  const write = (next: string): void => {
-    setText(next);
-    // While an earlier text is offered, it is not written over.
-    if (base !== null && !offered) keep(name, next, base);
-  };
-  return {
-    name,
-    base,
-    text,
-    setText: write,
-    setBase,
-    offered,
-    answerOffer(take) {
-      setOffered(null);
-      if (!take) drop(name);
-      if (!take || !offered) return null;
-      setText(offered.text);
-      return offered.text;
-    },
-    forget: () => drop(name),
-  };
-}
 
 /** Marks and problems go into the editor as they come. */
 function useEditorMarks(editor: Editor | null, { now }: Evaluated): void {
@@ -105,7 +54,10 @@ export interface Workbench extends Edited {
   isChanged: boolean;
   path: string | undefined;
   events: readonly EventView[];
-  event: EventDetail | undefined;
+  /** The same while they are asked for, and if that failed. */
+  listed: Resource<{ events: EventView[] }>;
+  /** The event that the text is evaluated against. */
+  shown: Resource<{ event: EventDetail }>;
   eventId: string;
   written: Written;
   change: Change | null;
@@ -132,11 +84,14 @@ export const problemsOf = ({ now }: Evaluated): TextEvaluation["problems"] => no
 
 function useEvents(path: string | undefined) {
   const query = path === undefined ? "" : `&path=${encodeURIComponent(path)}`;
-  const events = useResource<{ events: EventView[] }>(`/events?limit=50${query}`, { live: true }).data?.events ?? [];
+  const listed = useResource<{ events: EventView[] }>(`/events?limit=50${query}`, { live: true });
+  const events = listed.data?.events ?? [];
   const eventId = place.value.query["event"] ?? events[0]?.id ?? "";
-  const { data, error } = useResource<{ event: EventDetail }>(eventId === "" ? null : `/events/${eventId}`);
+  const shown = useResource<{ event: EventDetail }>(eventId === "" ? null : `/events/${encodeURIComponent(eventId)}`);
+  const { data, error } = shown;
   // Of an event that is gone, or when there is none, nothing says the path.
-  return { events, eventId, event: data?.event, isSettled: eventId === "" || data !== undefined || error !== undefined };
+  const isSettled = eventId === "" ? listed.data !== undefined || listed.error !== undefined : data !== undefined || error !== undefined;
+  return { listed, shown, events, eventId, event: data?.event, isSettled };
 }
 
 /** The text that the editor begins with; undefined until it is known. */
@@ -172,10 +127,10 @@ export function useWorkbench(edited: Edited): Workbench {
   const isNew = id === NEW;
   const [first] = (draft ?? mapping)?.paths ?? [];
   const [named, setNamed] = useState(query["path"] ?? first);
-  const listed = named ?? first;
-  const { events, eventId, event, isSettled } = useEvents(listed);
+  const ofPath = named ?? first;
+  const { listed, shown, events, eventId, event, isSettled } = useEvents(ofPath);
   // Of a new mapping the event that it is written for says the path.
-  const path = listed ?? event?.path;
+  const path = ofPath ?? event?.path;
   useEffect(() => {
     if (named === undefined && event) setNamed(event.path);
   }, [named, event]);
@@ -200,7 +155,8 @@ export function useWorkbench(edited: Edited): Workbench {
     isChanged: written.base !== null && written.text !== written.base,
     path,
     events,
-    event,
+    listed,
+    shown,
     eventId,
     written,
     change,

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { READ_ONLY } from "../../console-mode.ts";
 import { filter, go, href } from "../../router.ts";
 import { Button } from "../../ui/basic.tsx";
 import { useKeys } from "../../ui/keys.ts";
@@ -8,12 +9,14 @@ import { FreezeDialog } from "./freeze.tsx";
 import { ProposeDialog } from "./propose.tsx";
 import { SaveDialog } from "./save.tsx";
 import type { MappingText, Mappings } from "./types.ts";
-import { isPreset, NEW, toSaved, useWorkbench, type Workbench } from "./use-workbench.ts";
+import { TryDialog } from "./try.tsx";
+import { isPreset, NEW, problemsOf, toSaved, useWorkbench, type Workbench } from "./use-workbench.ts";
 
-type Open = "save" | "freeze" | "propose" | null;
+type Open = "save" | "freeze" | "propose" | "try" | null;
 
 function Head({ bench, canWrite, onOpen }: { bench: Workbench; canWrite: boolean; onOpen(open: Open): void }) {
-  const { id, isNew, mapping, eventId, isChanged } = bench;
+  const { id, isNew, mapping, eventId, isChanged, written, evaluated } = bench;
+  const refusal = canWrite ? undefined : READ_ONLY;
   return (
     <header class="page-head">
       <h1>
@@ -22,12 +25,21 @@ function Head({ bench, canWrite, onOpen }: { bench: Workbench; canWrite: boolean
       <span class="quiet mono">{isNew ? "" : mapping?.place}</span>
       {isChanged ? <span class="mappings-changed">not saved</span> : null}
       <div class="actions">
-        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("propose")}>
+        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("propose")} title={refusal ?? "Draft a mapping, or mend one"}>
           Propose
         </Button>
-        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("freeze")} title="Keep the event as a test (f)">
+        <Button disabled={eventId === "" || !canWrite} onClick={() => onOpen("freeze")} title={refusal ?? "Keep the event as a test (f)"}>
           Freeze as test
         </Button>
+        {isPreset(bench) ? null : (
+          <Button
+            disabled={!canWrite || written.text.trim() === "" || problemsOf(evaluated).length > 0}
+            onClick={() => onOpen("try")}
+            title={refusal ?? "Evaluate the text beside live traffic, as a draft"}
+          >
+            Try
+          </Button>
+        )}
         {isPreset(bench) ? (
           <Button kind="primary" onClick={() => go(href("mappings", NEW, { copy: id, event: eventId }))}>
             Copy into my mappings
@@ -56,10 +68,10 @@ function Dialogs({ bench, open, mappings, onClose, reload }: DialogsProps) {
   if (open === "save" && saving && !isPreset(bench)) {
     const saved = (file: string): void => {
       const added = bench.evaluated.good?.mapping ?? null;
-      written.forget();
-      written.setBase(written.text);
+      written.saved();
       toast(`Saved in ${file.split("/").at(-1)}, and in use.`);
       onClose();
+      reload();
       const target = added ?? id;
       if (target !== id) go(href("mappings", target, { event: eventId }));
     };
@@ -72,6 +84,7 @@ function Dialogs({ bench, open, mappings, onClose, reload }: DialogsProps) {
     };
     return <FreezeDialog event={eventId} change={isPreset(bench) ? null : bench.change} onClose={onClose} onDone={done} />;
   }
+  if (open === "try") return <TryDialog bench={bench} onClose={onClose} />;
   if (open === "propose" && eventId !== "") return <ProposeDialog bench={bench} mappings={mappings} onClose={onClose} />;
   return null;
 }

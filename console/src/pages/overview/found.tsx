@@ -2,9 +2,11 @@ import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Section, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { Spark } from "../../ui/chart.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
+import { Figure } from "./figure.tsx";
 import { checkHref, findingHref } from "./links.ts";
 import type { CheckView, Finding } from "./types.ts";
 
@@ -25,7 +27,9 @@ export function TopFailures() {
               <ul class="overview-list overview-failures">
                 {rows.map((row) => (
                   <li key={row.id}>
-                    <span class="number">{number(row.count)}×</span>
+                    <span class="number">
+                      <Figure to={href("failures", row.id)}>{number(row.count)}×</Figure>
+                    </span>
                     <a href={href("failures", row.id)} title={visibleText(row.title)}>
                       {visibleText(row.title)}
                     </a>
@@ -69,7 +73,9 @@ export function Mappings() {
                       word={NAMES[finding.from]}
                       tone={finding.from === "config" ? "bad" : finding.from === "draft" ? "quiet" : "warn"}
                     />{" "}
-                    <a href={findingHref(finding)}>{finding.path ?? finding.from}</a> {visibleText(finding.message)}
+                    <a href={findingHref(finding)}>{finding.mapping ?? finding.path ?? finding.from}</a>
+                    {finding.mapping === null || finding.path === null ? null : <code>{finding.path}</code>}{" "}
+                    <Prose text={finding.message} />
                     {finding.file ? (
                       <span class="quiet">
                         {" "}
@@ -81,7 +87,9 @@ export function Mappings() {
                 ))}
               </ul>
               {findings.length > SHOWN_FINDINGS ? (
-                <p class="quiet">And {number(findings.length - SHOWN_FINDINGS)} more: `rouse config validate` lists all.</p>
+                <p class="quiet">
+                  <a href={href("mappings")}>And {number(findings.length - SHOWN_FINDINGS)} more</a>: `rouse config validate` lists all.
+                </p>
               ) : null}
             </>
           );
@@ -107,7 +115,7 @@ export function Doctor() {
                 .toSorted((one, other) => (one.status < other.status ? -1 : 1))
                 .map(({ id, status, message }) => (
                   <li key={id}>
-                    <Status word={status} /> <a href={checkHref(id)}>{id}</a> {visibleText(message)}
+                    <Status word={status} /> <a href={checkHref(id)}>{id}</a> <Prose text={message} />
                   </li>
                 ))}
             </ul>

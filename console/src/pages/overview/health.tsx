@@ -27,12 +27,16 @@ function Health({ status }: { status: GatewayStatus }) {
   return (
     <div class="overview-health">
       <p>
-        <Status word={word} tone={tone} /> <span>{text}</span>
+        <a href={href("system", status.reloadProblems.length > 0 ? "config" : "gateway")}>
+          <Status word={word} tone={tone} /> <span>{text}</span>
+        </a>
       </p>
       <p class="quiet">
-        Version {status.version}, config{" "}
-        {status.configFile ? <span title={status.configFile}>{status.configFile.split("/").at(-1)}</span> : "none: the defaults"}, since{" "}
-        <Time iso={status.startedAt} />
+        <a href={href("system", "gateway")}>Version {status.version}</a>,{" "}
+        <a href={href("system", "config")}>
+          config {status.configFile ? <span title={status.configFile}>{status.configFile.split("/").at(-1)}</span> : "none: the defaults"}
+        </a>
+        , since <Time iso={status.startedAt} />
       </p>
     </div>
   );
@@ -57,7 +61,7 @@ function Cards({ status: { counts, waiting } }: { status: GatewayStatus }) {
       <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
       <Card name="failed events" value={count("events.failed")} tone="bad" to={events("failed")} />
       <Card name="calls waiting for approval" value={count("approvals.open")} tone="warn" to={href("approvals")} />
-      <Card name="runs waiting" value={waiting.turn.count} to={href("runs", "", { status: "queued" })} />
+      <Card name="runs queued" value={count("runs.queued")} to={href("runs", "", { status: "queued" })} />
       <Card name="runs failed" value={count("runs.failed")} tone="bad" to={href("runs", "", { status: "failed" })} />
       <Card name="deliveries waiting" value={waiting.delivery.count} to={href("deliveries", "", { status: "pending" })} />
       <Card name="deliveries failed" value={count("deliveries.failed")} tone="bad" to={href("deliveries", "", { status: "failed" })} />
@@ -88,6 +92,10 @@ function ConfigProblems({ problems }: { problems: GatewayStatus["reloadProblems"
   );
 }
 
+/** What waits for a model, whose name has its provider before a slash, or for a channel. */
+const waitingHref = (of: string): string =>
+  of.includes("/") ? href("runs", "", { status: "parked" }) : href("deliveries", "", { status: "pending", channel: of });
+
 function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
   const open = breakers.filter(({ state }) => state !== "closed");
   if (open.length === 0) return null;
@@ -97,7 +105,7 @@ function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
         {open.map(({ of, state, since, nextTest, waiting }) => (
           <li key={of}>
             <Status word={state} /> <a href={href("system", "gateway")}>{of}</a> away since <Time iso={since} />, tested next{" "}
-            <Time iso={nextTest} />, {number(waiting)} waiting
+            <Time iso={nextTest} planned />, <a href={waitingHref(of)}>{number(waiting)} waiting</a>
           </li>
         ))}
       </ul>

@@ -5,6 +5,7 @@ import { TimeBars } from "../../ui/chart.tsx";
 import { Select } from "../../ui/fields.tsx";
 import { duration, number, plural } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
+import { Figure } from "./figure.tsx";
 import type { ActivityView } from "./types.ts";
 
 const WINDOWS = [
@@ -28,9 +29,9 @@ const milliseconds = (seconds: number): string => duration(seconds * 1000);
 
 function Latencies({ latencies }: Pick<ActivityView, "latencies">) {
   const rows = [
-    ["Answer to a hook", latencies.answers],
-    ["Wait for a worker", latencies.waits],
-    ["Run", latencies.runs],
+    ["Answer to a hook", latencies.answers, href("events")],
+    ["Wait for a worker", latencies.waits, href("runs")],
+    ["Run", latencies.runs, href("runs")],
   ] as const;
   return (
     <div class="table">
@@ -53,13 +54,15 @@ function Latencies({ latencies }: Pick<ActivityView, "latencies">) {
           </tr>
         </thead>
         <tbody>
-          {rows.map(([name, times]) => (
+          {rows.map(([name, times, to]) => (
             <tr key={name}>
-              <td>{name}</td>
+              <td>
+                <a href={to}>{name}</a>
+              </td>
               {times ? (
                 [times.p50, times.p95, times.p99].map((time, index) => (
                   <td key={index} class="number">
-                    {milliseconds(time)}
+                    <Figure to={to}>{milliseconds(time)}</Figure>
                   </td>
                 ))
               ) : (
@@ -67,7 +70,9 @@ function Latencies({ latencies }: Pick<ActivityView, "latencies">) {
                   none since the start
                 </td>
               )}
-              <td class="number quiet">{times ? number(times.count) : "0"}</td>
+              <td class="number quiet">
+                <Figure to={to}>{number(times?.count ?? 0)}</Figure>
+              </td>
             </tr>
           ))}
         </tbody>
@@ -129,13 +134,15 @@ function Waiting({ waiting }: Pick<ActivityView, "waiting">) {
     <ul class="overview-list">
       {lines.map(({ to, count, why, until }) => (
         <li key={`${to}${why}`}>
-          <a href={to}>{count}</a> {why}
-          {until ? (
-            <>
-              {" "}
-              · next try <Time iso={until} />
-            </>
-          ) : null}
+          <a href={to}>
+            {count} {why}
+            {until ? (
+              <>
+                {" "}
+                · next try <Time iso={until} planned />
+              </>
+            ) : null}
+          </a>
         </li>
       ))}
     </ul>
@@ -163,8 +170,11 @@ export function Hooks() {
             }
           >
             <TimeBars
+              isTall
               label={`Hooks a minute by outcome: ${number(hooks.total)} in all`}
               times={hooks.times}
+              to={href("events", "", { since: hooks.times[0] })}
+              barTo={(index) => href("events", "", { since: hooks.times[index], until: hooks.times[index + 1] })}
               series={COLORS.filter(([name]) => name === "accepted" || hooks.outcomes[name].some((count) => count > 0)).map(
                 ([name, color]) => ({
                   name,
@@ -173,7 +183,7 @@ export function Hooks() {
                 }),
               )}
             />
-            {hooks.isComplete ? null : <p class="quiet">Only the newest {number(hooks.total)} hooks are counted.</p>}
+            {hooks.isComplete ? null : <p class="quiet">Only the newest hooks are counted.</p>}
           </Section>
           <div>
             <Section title="Waiting">

@@ -1,8 +1,10 @@
+import { FirstHook } from "../../first-hook.tsx";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Section, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { visibleText } from "../../ui/format.ts";
-import { Empty, Loaded } from "../../ui/states.tsx";
+import { Empty, LateSkeleton, Loaded } from "../../ui/states.tsx";
 import { describe } from "../events/describe.ts";
 import type { EventRow } from "../events/types.ts";
 import type { GatewayStatus } from "./types.ts";
@@ -17,13 +19,13 @@ export function NewestHooks() {
       <Loaded resource={newest} lines={3}>
         {({ events }) =>
           events.length === 0 ? (
-            <Empty command="rouse hooks send">No hook has come in yet.</Empty>
+            <FirstHook>No hook has come in yet. This line sends one.</FirstHook>
           ) : (
             <ul class="overview-list">
               {events.map((row) => (
                 <li key={row.id}>
                   <Status word={row.outcome} /> <a href={href("events", row.id)}>{visibleText(row.mapping ?? row.path)}</a>{" "}
-                  {visibleText(describe(row))}{" "}
+                  <Prose text={describe(row)} />{" "}
                   <span class="quiet">
                     <Time iso={row.receivedAt} />
                   </span>
@@ -38,6 +40,7 @@ export function NewestHooks() {
 }
 
 interface ChannelRow {
+  name: string;
   id: string;
   loaded: boolean;
   receives: boolean;
@@ -63,8 +66,9 @@ export function Channels({ status }: { status: GatewayStatus | undefined }) {
     <Section title="Channels" actions={<a href={href("system", "channels")}>Check and test</a>}>
       <Loaded resource={channels} lines={2}>
         {({ channels: known }) => {
-          const rows = known.filter(({ loaded }) => loaded);
-          if (!status) return null;
+          const rows = known.filter(({ loaded, name, id }) => loaded && name === id);
+          // How they do comes with what the gateway says of itself.
+          if (!status) return <LateSkeleton lines={2} />;
           if (rows.length === 0) return <Empty command="rouse channels list">No channel is configured.</Empty>;
           return (
             <ul class="overview-list">

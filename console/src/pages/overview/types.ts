@@ -1,5 +1,6 @@
 import type { UsageSum } from "../../../../src/store/usage-sums.ts";
 
+export type { UsageSum } from "../../../../src/store/usage-sums.ts";
 export type { ActivityView, FailureGroup, Finding } from "../../../../src/admin/watch-views.ts";
 
 /** What a check of the doctor found. */

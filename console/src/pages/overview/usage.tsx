@@ -1,10 +1,12 @@
 import { useResource } from "../../resource.ts";
+import { href } from "../../router.ts";
 import { Section } from "../../ui/basic.tsx";
 import { Spark } from "../../ui/chart.tsx";
-import { number, shortNumber } from "../../ui/format.ts";
+import { number, plural, shortNumber } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
-import type { UsageAnswer } from "./types.ts";
+import { Table, type Column } from "../../ui/table.tsx";
+import { Figure } from "./figure.tsx";
+import type { UsageAnswer, UsageSum } from "./types.ts";
 
 /** `$1.23`; `unknown` if no price is known, `+ unknown` if the price of a part is not. */
 export function cost(costUsd: number | null, unpricedRuns: number): string {
@@ -12,36 +14,54 @@ export function cost(costUsd: number | null, unpricedRuns: number): string {
   return `$${costUsd.toFixed(costUsd === 0 || costUsd >= 1 ? 2 : 4)}${unpricedRuns > 0 ? " + unknown" : ""}`;
 }
 
+const DAYS = 14;
+const DAY_MS = 86_400_000;
+
+/** The runs that ended on a day: what they used is what is shown of it. */
+const dayHref = ({ key }: UsageSum): string =>
+  href("runs", "", { endedSince: key, endedUntil: new Date(Date.parse(key) + DAY_MS).toISOString().slice(0, 10) });
+
+const figure = (head: string, text: (row: UsageSum) => string): Column<UsageSum> => ({
+  head,
+  numeric: true,
+  cell: (row) => <Figure to={dayHref(row)}>{text(row)}</Figure>,
+});
+
+/** Adding up two weeks of runs takes the store longer than what the other parts ask for. */
+const REFRESH_MS = 15_000;
+
 /** Tokens and cost of each day of the last two weeks. */
 export function Usage() {
-  const usage = useResource<UsageAnswer>("/usage?by=day&since=14d");
+  const usage = useResource<UsageAnswer>(`/usage?by=day&since=${DAYS}d`, { live: REFRESH_MS });
   return (
     <Section title="Tokens and cost a day">
       <Loaded resource={usage}>
         {({ rows, total }) =>
           rows.length === 0 ? (
-            <Empty command="rouse usage --by model">No run has ended in the last 14 days.</Empty>
+            <Empty command="rouse usage --by model">No run has ended in the last {DAYS} days.</Empty>
           ) : (
             <>
               <p>
-                <Spark
-                  values={rows.toReversed().map((row) => row.inputTokens + row.outputTokens)}
-                  label="Tokens a day over the last 14 days"
-                />{" "}
-                <b>{cost(total.costUsd, total.unpricedRuns)}</b> for {shortNumber(total.inputTokens + total.outputTokens)} tokens in{" "}
-                {number(total.runs)} runs
+                <a href={href("runs", "", { since: `${DAYS}d` })}>
+                  <Spark
+                    values={rows.toReversed().map((row) => row.inputTokens + row.outputTokens)}
+                    label={`Tokens a day over the last ${DAYS} days`}
+                  />{" "}
+                  <b>{cost(total.costUsd, total.unpricedRuns)}</b> for {shortNumber(total.inputTokens + total.outputTokens)} tokens in{" "}
+                  {plural(total.runs, "run")}
+                </a>
               </p>
               <Table
                 label="Days"
                 rows={rows}
                 rowId={(row) => row.key}
                 columns={[
-                  { head: "Day (UTC)", cell: (row) => row.key },
-                  { head: "Runs", numeric: true, cell: (row) => number(row.runs) },
-                  { head: "Input", numeric: true, cell: (row) => shortNumber(row.inputTokens) },
-                  { head: "Cached", numeric: true, minor: true, cell: (row) => shortNumber(row.cachedInputTokens) },
-                  { head: "Output", numeric: true, cell: (row) => shortNumber(row.outputTokens) },
-                  { head: "Cost", numeric: true, cell: (row) => cost(row.costUsd, row.unpricedRuns) },
+                  { head: "Day (UTC)", cell: (row) => <a href={dayHref(row)}>{row.key}</a> },
+                  figure("Runs", (row) => number(row.runs)),
+                  figure("Input", (row) => shortNumber(row.inputTokens)),
+                  { ...figure("Cached", (row) => shortNumber(row.cachedInputTokens)), minor: true },
+                  figure("Output", (row) => shortNumber(row.outputTokens)),
+                  figure("Cost", (row) => cost(row.costUsd, row.unpricedRuns)),
                 ]}
               />
             </>

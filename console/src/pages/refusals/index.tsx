@@ -56,14 +56,14 @@ function Senders({ rows }: { rows: readonly Refusal[] }) {
           {
             head: "Sender",
             cell: (row) => (
-              <button type="button" class="button plain" onClick={() => filter({ search: row.address })}>
+              <button type="button" class="link" onClick={() => filter({ search: row.address })}>
                 {visibleText(row.address)}
               </button>
             ),
           },
           { head: "Refused", numeric: true, cell: (row) => number(row.count) },
           { head: "Last", cell: (row) => <Time iso={row.last} /> },
-          { head: "Reasons", cell: (row) => visibleText(row.reasons) },
+          { head: "Reasons", cell: (row) => <code>{visibleText(row.reasons)}</code> },
           { head: "Paths", grow: true, cell: (row) => visibleText(row.paths) },
         ]}
       />
@@ -81,7 +81,7 @@ function List({ rows }: { rows: readonly Refusal[] }) {
         rowId={(row) => `${row.at} ${row.address} ${row.path} ${row.reason}`}
         columns={[
           { head: "When", cell: (row) => <Time iso={row.at} /> },
-          { head: "Address", cell: (row) => visibleText(row.address) },
+          { head: "Address", lead: true, cell: (row) => visibleText(row.address) },
           { head: "Reason", cell: (row) => <code>{visibleText(row.reason)}</code> },
           { head: "Credential", minor: true, cell: (row) => (row.authenticated ? "right" : "missing or wrong") },
           { head: "Path", grow: true, cell: (row) => visibleText(row.path) },

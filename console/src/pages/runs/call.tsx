@@ -4,6 +4,7 @@ import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { bytes, elapsed, number, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { toastError } from "../../ui/toast.tsx";
@@ -65,7 +66,7 @@ function Asked({ approval }: { approval: ToolCallView["approvals"][number] }) {
   const { id, code, why, askedAt, expiresAt, decision } = approval;
   return (
     <p class={decision ? "" : "warn"}>
-      Approval <a href={href("approvals", id)}>{code}</a>: {visibleText(why)}, asked <Time iso={askedAt} />,{" "}
+      Approval <a href={href("approvals", id)}>{code}</a>: <Prose text={why.replace(/\.$/, "")} />, asked <Time iso={askedAt} />,{" "}
       {decision ? (
         <>
           <Status word={decision.verdict} tone={decision.verdict === "deny" ? "warn" : "good"} /> by {visibleText(decision.by)},{" "}

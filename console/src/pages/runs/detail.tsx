@@ -65,9 +65,9 @@ function Trouble({ run }: { run: RunDetail }) {
     <div class="runs-trouble">
       <Facts
         pairs={[
-          ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null],
+          ["error", run.error ? <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span> : null, true],
           ["provider said", said === "" ? null : visibleText(said)],
-          ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null],
+          ["waits for", run.waitsFor ? <WaitsFor run={run} /> : null, true],
           ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
         ]}
       />
@@ -94,7 +94,7 @@ function RunFacts({ run }: { run: RunDetail }) {
         pairs={[
           ["agent", run.agentId],
           ["model", run.model],
-          ["session", <a href={href("sessions", sessionName({ ...run, key: run.sessionKey }))}>{visibleText(run.sessionKey)}</a>],
+          ["session", <a href={href("sessions", sessionName({ ...run, key: run.sessionKey }))}>{visibleText(run.sessionKey)}</a>, true],
           ["mapping", run.mapping],
           ["event", run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />],
           ["delivery", run.delivery ? <Delivered run={run} /> : null],

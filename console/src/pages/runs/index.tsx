@@ -1,10 +1,14 @@
 import { useState } from "preact/hooks";
+import type { RetryLine } from "../../../../src/admin/bulk-retry.ts";
 import type { RunView } from "../../../../src/admin/views.ts";
+import { FirstHook } from "../../first-hook.tsx";
 import { retryRuns } from "../../bulk-work.ts";
-import { BulkDialog } from "../../bulk.tsx";
+import { BulkDialog } from "../../bulk-dialog.ts";
+import type { BulkWork } from "../../bulk-types.ts";
 import { Listing } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { filter, place } from "../../router.ts";
+import { TimeSpan } from "../../time-span.tsx";
 import { Button, Status, Time } from "../../ui/basic.tsx";
 import { elapsed, number, visibleText } from "../../ui/format.ts";
 import { Search, Select } from "../../ui/fields.tsx";
@@ -69,31 +73,38 @@ function hasText(run: RunView, text: string): boolean {
 
 function Filters() {
   const { query } = place.value;
+  const { endedSince = "", endedUntil = "" } = query;
   const named = (["session", "event"] as const).filter((name) => query[name]);
   return (
     <>
       <Select label="Status" value={query["status"] ?? ""} options={STATUSES} onChange={(status) => filter({ status })} />
-      <Select label="Age" value={query["since"] ?? ""} options={AGES} onChange={(since) => filter({ since })} />
+      <TimeSpan label="Age" ages={AGES} />
       <Search label="Search runs" placeholder="Name, session, error, id" value={query["q"] ?? ""} onSearch={(q) => filter({ q })} />
       {named.map((name) => (
         <Button key={name} title={`Show the runs of every ${name}`} onClick={() => filter({ [name]: "" })}>
           {name} {visibleText(query[name] ?? "")} ×
         </Button>
       ))}
+      {endedSince === "" && endedUntil === "" ? null : (
+        <Button title="Show runs whenever they ended" onClick={() => filter({ endedSince: "", endedUntil: "" })}>
+          ended {visibleText([endedSince && `since ${endedSince}`, endedUntil && `before ${endedUntil}`].filter(Boolean).join(", "))} ×
+        </Button>
+      )}
     </>
   );
 }
 
 export function Page() {
-  const { status, session, event, since, q } = place.value.query;
-  const [retrying, setRetrying] = useState(false);
+  const { status, session, event, since, until, endedSince, endedUntil, q } = place.value.query;
+  const [retrying, setRetrying] = useState<BulkWork<RetryLine>>();
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<RunView>(
     "/runs",
-    { status, sessionKey: session, eventId: event, since },
+    { status, sessionKey: session, eventId: event, since, until, endedSince, endedUntil },
     { member: "runs", rowId: ({ id }) => id, matches: text === "" ? undefined : (run) => hasText(run, text) },
   );
-  const isFiltered = [status, session, event, since, q].some(Boolean);
+  const work = retryRuns(place.value.query, paged.rows);
+  const isFiltered = [status, session, event, since, until, endedSince, endedUntil, q].some(Boolean);
   return (
     <>
       <Listing
@@ -104,21 +115,19 @@ export function Page() {
         rowId={({ id }) => id}
         at={({ createdAt }) => createdAt}
         filters={<Filters />}
-        actions={<Button onClick={() => setRetrying(true)}>Retry many…</Button>}
-        detail={(id) => <Detail key={id} id={id} />}
-        empty={
-          isFiltered ? (
-            <Empty>No run like that.</Empty>
-          ) : (
-            <Empty command={"rouse hooks send agent --payload hello.json"}>No run yet. A hook that starts an agent makes one:</Empty>
-          )
+        actions={
+          <Button disabled={!work} onClick={() => setRetrying(work)} {...(work ? {} : { title: "Nothing is shown that can be retried" })}>
+            Retry many…
+          </Button>
         }
+        detail={(id) => <Detail key={id} id={id} />}
+        empty={isFiltered ? <Empty>No run like that.</Empty> : <FirstHook>No run yet. A hook that starts an agent makes one.</FirstHook>}
       />
       {retrying ? (
         <BulkDialog
-          work={retryRuns(place.value.query, paged.rows)}
+          work={retrying}
           onClose={() => {
-            setRetrying(false);
+            setRetrying(undefined);
             paged.resource.reload();
           }}
         />

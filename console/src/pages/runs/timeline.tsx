@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { DeliveryDetail } from "../../../../src/admin/delivery-view.ts";
 import type { RunDetail, StepView } from "../../../../src/admin/views.ts";
+import { Messages } from "../../messages.tsx";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Id, Section, Status, Time } from "../../ui/basic.tsx";
@@ -35,6 +36,9 @@ function Bar({ from, to, of }: { from: string; to: string; of: { from: number; t
   );
 }
 
+/** Why a model stops by itself: it has answered, or calls tools. */
+const USUAL_ENDS: ReadonlySet<string> = new Set(["stop", "tool-calls"]);
+
 function Step({ run, step, search, of }: { run: RunDetail; step: StepView; search: string; of: { from: number; to: number } }) {
   const calls = search === "" ? step.calls : step.calls.filter((call) => callHas(call, search));
   return (
@@ -45,6 +49,9 @@ function Step({ run, step, search, of }: { run: RunDetail; step: StepView; searc
         <span class="quiet">
           {elapsed(step.startedAt, step.endedAt)} · {tokensOf(step.usage) || "no tokens counted"}
           {step.usage.costUsd === undefined ? "" : ` · ${usd(step.usage.costUsd)}`}
+        </span>
+        <span class="runs-at">
+          <Time iso={step.startedAt} />
         </span>
         <Bar from={step.startedAt} to={step.endedAt} of={of} />
       </header>
@@ -66,36 +73,44 @@ function Step({ run, step, search, of }: { run: RunDetail; step: StepView; searc
       {calls.map((call) => (
         <Call key={call.id} runId={run.id} call={call} search={search} />
       ))}
-      <p class="quiet">
-        Began <Time iso={step.startedAt} />, ended with {step.finish.replaceAll("-", " ")}.
-      </p>
+      {USUAL_ENDS.has(step.finish) ? null : <p class="warn">● The model stopped: {step.finish.replaceAll("-", " ")}</p>}
     </section>
   );
 }
 
-/** The messages of the reply, and which of them are sent. */
+/** A delivery of the run with its messages, and which of them are sent. */
 function Reply({ id, title }: { id: string; title: string }) {
   const delivery = useResource<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}`, { live: true });
   return (
     <Loaded resource={delivery} lines={2}>
-      {({ delivery: { status, channel, to, texts, sentChunks, attempts, error } }) => (
-        <section aria-label={title}>
-          <header class="runs-step-head">
-            <h3>{title}</h3>
-            <Status word={status} />
-            <span class="quiet">
-              {channel} {to === null ? "" : visibleText(to)} · {sentChunks} of {plural(texts.length, "message")} sent ·{" "}
-              {plural(attempts, "try", "tries")}
-            </span>
-            <Id id={id} to={href("deliveries", id)} />
-          </header>
-          {error ? (
-            <p class="bad">
-              {error.code}: {visibleText(error.message)}
-            </p>
-          ) : null}
-        </section>
-      )}
+      {({ delivery }) => {
+        const { status, channel, to, texts, sentChunks, attempts, error, nextAt } = delivery;
+        return (
+          <section aria-label={title}>
+            <header class="runs-step-head">
+              <h3>{title}</h3>
+              <Status word={status} />
+              <span class="quiet">
+                {channel} {to === null ? "" : visibleText(to)} · {sentChunks} of {plural(texts.length, "message")} sent ·{" "}
+                {plural(attempts, "try", "tries")}
+                {nextAt === null ? null : (
+                  <>
+                    {" "}
+                    · next try <Time iso={nextAt} planned />
+                  </>
+                )}
+              </span>
+              <Id id={id} to={href("deliveries", id)} />
+            </header>
+            {error ? (
+              <p class="bad">
+                {error.code}: {visibleText(error.message)}
+              </p>
+            ) : null}
+            <Messages delivery={delivery} />
+          </section>
+        );
+      }}
     </Loaded>
   );
 }

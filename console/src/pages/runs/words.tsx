@@ -3,10 +3,13 @@ import { href } from "../../router.ts";
 import { Id, Time } from "../../ui/basic.tsx";
 import { duration, number, visibleText } from "../../ui/format.ts";
 
-const USD = new Intl.NumberFormat("en", { style: "currency", currency: "USD", maximumSignificantDigits: 3 });
+const USD = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
+/** A run costs a fraction of a cent. All amounts have as many digits, so that they stand one under another. */
+const FRACTION = new Intl.NumberFormat("en", { style: "currency", currency: "USD", minimumFractionDigits: 5, maximumFractionDigits: 5 });
 
 /** An amount of US dollars; `unknown` if the price of a model is not known. */
-export const usd = (amount: number | undefined): string => (amount === undefined ? "unknown" : USD.format(amount));
+export const usd = (amount: number | undefined): string =>
+  amount === undefined ? "unknown" : (amount < 1 ? FRACTION : USD).format(amount);
 
 /** What a run waits for, and until when. */
 export function WaitsFor({ run }: { run: Pick<RunView, "waitsFor" | "status"> }) {
@@ -40,7 +43,7 @@ export function WaitsFor({ run }: { run: Pick<RunView, "waitsFor" | "status"> })
     case "delay":
       return (
         <>
-          {run.status === "collecting" ? "further events of its batch" : "its next try"}: <Time iso={reason.until} />
+          {run.status === "collecting" ? "further events of its batch" : "its next try"}: <Time iso={reason.until} planned />
         </>
       );
     case "approval":

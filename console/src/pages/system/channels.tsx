@@ -10,6 +10,7 @@ import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import type { BreakerView } from "../overview/types.ts";
 import { Pairings } from "./pairings.tsx";
+import { LinkedPeople } from "./people.tsx";
 
 interface ChannelRow {
   name: string;
@@ -120,6 +121,18 @@ function Probes() {
   );
 }
 
+/** Other names of a channel have rows of their own in the answer. */
+const isChannel = ({ name, id }: ChannelRow): boolean => name === id;
+
+function Named({ channel, all }: { channel: ChannelRow; all: readonly ChannelRow[] }) {
+  const others = all.filter((row) => row.id === channel.id && !isChannel(row)).map(({ name }) => name);
+  return (
+    <>
+      {channel.id} {others.length === 0 ? null : <span class="quiet">or {others.join(", ")}</span>}
+    </>
+  );
+}
+
 /** The channels: what is configured, whether each can be reached, and a test message. */
 export function Channels() {
   const channels = useResource<{ channels: ChannelRow[] }>("/channels");
@@ -131,10 +144,10 @@ export function Channels() {
           {({ channels: rows }) => (
             <Table
               label="List of channels"
-              rows={rows}
-              rowId={(row) => row.name}
+              rows={rows.filter(isChannel).toSorted((one, other) => Number(other.loaded) - Number(one.loaded))}
+              rowId={(row) => row.id}
               columns={[
-                { head: "Name", cell: (row) => row.name },
+                { head: "Name", cell: (row) => <Named channel={row} all={rows} /> },
                 { head: "Configured", cell: (row) => <Status word={row.loaded ? "yes" : "no"} tone={row.loaded ? "good" : "quiet"} /> },
                 { head: "Default recipient", cell: (row) => row.defaultTo ?? "–" },
                 {
@@ -154,6 +167,7 @@ export function Channels() {
       </Section>
       <Probes />
       <Pairings />
+      <LinkedPeople />
       {tested ? <TestMessage channel={tested} onClose={() => setTested(null)} /> : null}
     </>
   );

@@ -1,6 +1,6 @@
 import { useResource } from "../../resource.ts";
 import { Button, Section, Status } from "../../ui/basic.tsx";
-import { visibleText } from "../../ui/format.ts";
+import { Prose } from "../../ui/prose.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { checkHref } from "../overview/links.ts";
 import type { CheckView } from "../overview/types.ts";
@@ -21,7 +21,9 @@ export function Checks() {
                 <li key={id}>
                   <Status word={status} />
                   {status === "ok" ? <span>{id}</span> : <a href={checkHref(id)}>{id}</a>}
-                  <span>{visibleText(message)}</span>
+                  <span>
+                    <Prose text={message} />
+                  </span>
                 </li>
               ))}
           </ul>

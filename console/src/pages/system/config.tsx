@@ -13,6 +13,8 @@ interface Version {
   at: string;
   what: string;
   file: string;
+  by: string | null;
+  from: string | null;
 }
 
 function Problems({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
@@ -46,8 +48,10 @@ function Changes() {
               rowId={(row) => row.id}
               columns={[
                 { head: "When", cell: (row) => <Time iso={row.at} /> },
-                { head: "What", grow: true, cell: (row) => visibleText(row.what) },
-                { head: "File", cell: (row) => row.file },
+                { head: "What", grow: true, lead: true, cell: (row) => visibleText(row.what) },
+                { head: "By", cell: (row) => row.by ?? "–" },
+                { head: "From version", cell: (row) => <span class="mono">{row.from?.slice(0, 10) ?? "–"}</span> },
+                { head: "File", minor: true, cell: (row) => row.file },
               ]}
             />
           )

@@ -1,12 +1,15 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
+import { useReadOnly } from "../../console-mode.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Facts, Section, Status, Time } from "../../ui/basic.tsx";
+import { Prose } from "../../ui/prose.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { bytes, number, plural } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
+import { withToken } from "../../ui/token.tsx";
 import type { GatewayStatus } from "../overview/types.ts";
 import { Away } from "./away.tsx";
 
@@ -106,8 +109,9 @@ interface Backup {
 
 function Store({ status }: { status: GatewayStatus }) {
   const [file, setFile] = useState("");
+  const readOnly = useReadOnly();
   const [start, busy] = useAction(async (target: string) => {
-    const made = await ask<Backup>("/store/backup", { method: "POST", body: { file: target } });
+    const made = await withToken(() => ask<Backup>("/store/backup", { method: "POST", body: { file: target } }));
     toast(`Backed up ${bytes(made.bytes)} to ${made.file} in ${made.seconds.toFixed(1)} s.`);
     setFile("");
   }, toastError);
@@ -137,9 +141,12 @@ function Store({ status }: { status: GatewayStatus }) {
           value={file}
           onInput={setFile}
           required
-          hint="An absolute path on the gateway's machine, of a file that is not there yet. `rouse store backup` does the same."
+          hint={
+            <Prose text="An absolute path on the gateway's machine, of a file that is not there yet. `rouse store backup` does the same." />
+          }
         />
-        <Button submit busy={busy}>
+        {readOnly ? <p class="quiet">{readOnly}</p> : null}
+        <Button submit busy={busy} disabled={readOnly !== undefined} {...(readOnly ? { title: readOnly } : {})}>
           Back up
         </Button>
       </form>

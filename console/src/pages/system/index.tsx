@@ -1,20 +1,25 @@
 import { go, href, place } from "../../router.ts";
 import { Tabs } from "../../ui/fields.tsx";
+import { lazy } from "../../ui/lazy.tsx";
 import { Agents } from "./agents.tsx";
-import { Channels } from "./channels.tsx";
 import { Checks } from "./checks.tsx";
 import { Config } from "./config.tsx";
 import { Gateway } from "./gateway.tsx";
 import { ApiKeys } from "./keys.tsx";
 import { Mappings } from "./mappings.tsx";
+import { Memory } from "./memory.tsx";
 import { Schedules } from "./schedules.tsx";
 import "./style.css";
+
+/** With people and pairings it is the largest part. */
+const Channels = lazy(async () => (await import("./channels.tsx")).Channels);
 
 const PARTS = [
   { name: "gateway", title: "Gateway", Part: Gateway },
   { name: "agents", title: "Agents and plugins", Part: Agents },
   { name: "schedules", title: "Schedules", Part: Schedules },
   { name: "channels", title: "Channels", Part: Channels },
+  { name: "memory", title: "Memory", Part: Memory },
   { name: "mappings", title: "Mappings and paths", Part: Mappings },
   { name: "keys", title: "Keys", Part: ApiKeys },
   { name: "doctor", title: "Doctor", Part: Checks },

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
+import { toReadOnly } from "../../console-mode.ts";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";
@@ -8,9 +9,11 @@ import { bytes } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
+import { withToken } from "../../ui/token.tsx";
 
 interface MappingsAnswer {
   base: string;
+  console: "off" | "read" | "edit";
   enabled: boolean;
   mappings: readonly { id: string; origin: string; enabled: boolean; paths: readonly string[]; action: string; at: string }[];
   paths: readonly { path: string; methods: readonly string[]; auth: string; allowIps: readonly string[] | null; maxBodyBytes: number }[];
@@ -23,10 +26,10 @@ interface Candidate {
 }
 
 /** Secrets that requests brought to a path that has none yet: anyone may have sent them. */
-function Secrets({ path, onClose }: { path: string; onClose(): void }) {
+function Secrets({ path, readOnly, onClose }: { path: string; readOnly: string | undefined; onClose(): void }) {
   const secrets = useResource<{ candidates: Candidate[] }>(`/hooks/secrets?path=${encodeURIComponent(path)}`);
   const accept = (id: number): void => {
-    ask<{ file: string }>("/hooks/secrets", { method: "POST", body: { path, id } })
+    withToken(() => ask<{ file: string }>("/hooks/secrets", { method: "POST", body: { path, id } }))
       .then(({ file }) => {
         toast(`The secret is kept in ${file}.`);
         onClose();
@@ -43,6 +46,7 @@ function Secrets({ path, onClose }: { path: string; onClose(): void }) {
             ) : (
               <>
                 <p>Anyone may have sent these. Accept the one that came when you set the hook up at the sender.</p>
+                {readOnly ? <p class="warn">{readOnly}</p> : null}
                 <Table
                   label="List of secrets to accept"
                   rows={candidates}
@@ -50,7 +54,14 @@ function Secrets({ path, onClose }: { path: string; onClose(): void }) {
                   columns={[
                     { head: "From", cell: (row) => row.address, grow: true },
                     { head: "When", cell: (row) => <Time iso={row.at} /> },
-                    { head: "Accept", cell: (row) => <Button onClick={() => accept(row.id)}>Accept secret {row.id}</Button> },
+                    {
+                      head: "Accept",
+                      cell: (row) => (
+                        <Button onClick={() => accept(row.id)} disabled={readOnly !== undefined}>
+                          Accept secret {row.id}
+                        </Button>
+                      ),
+                    },
                   ]}
                 />
               </>
@@ -62,7 +73,7 @@ function Secrets({ path, onClose }: { path: string; onClose(): void }) {
   );
 }
 
-function Paths({ base, paths, enabled }: MappingsAnswer) {
+function Paths({ base, paths, enabled, console }: MappingsAnswer) {
   const [asked, setAsked] = useState<string | null>(null);
   return (
     <Section title="Paths">
@@ -89,7 +100,7 @@ function Paths({ base, paths, enabled }: MappingsAnswer) {
           ]}
         />
       )}
-      {asked === null ? null : <Secrets path={asked} onClose={() => setAsked(null)} />}
+      {asked === null ? null : <Secrets path={asked} readOnly={toReadOnly(console)} onClose={() => setAsked(null)} />}
     </Section>
   );
 }

@@ -65,7 +65,7 @@ function Actions({ row, reload }: { row: ScheduleRow; reload(): void }) {
 
 /** When agents start by themselves: list, run, pause and resume, and delete what an agent has proposed. */
 export function Schedules() {
-  const schedules = useResource<{ schedules: ScheduleRow[] }>("/schedules");
+  const schedules = useResource<{ schedules: ScheduleRow[] }>("/schedules", { live: true });
   return (
     <Section title="Schedules">
       <Loaded resource={schedules}>

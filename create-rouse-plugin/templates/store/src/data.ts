@@ -1,8 +1,10 @@
 import {
   ID_TAKEN,
+  isAsExpected,
   newDeliveryRecord,
   NOT_OPEN,
   RouseError,
+  RUN_CHANGED,
   sessionId,
   toWrites,
   withChange,
@@ -157,7 +159,9 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         const changes = copy(given);
         later(() => change(data.events, id, changes));
       },
-      run(id, given) {
+      run(id, given, expected) {
+        const run = data.runs.get(id);
+        if (expected && !(run && isAsExpected(run, expected))) throw new RouseError(RUN_CHANGED);
         const changes = copy(given);
         later(() => change(data.runs, id, changes));
       },

@@ -79,6 +79,16 @@ function getPage<T>(records: Iterable<T>, query: ListQuery, view: (record: T) =>
 const byUse = (sessions: Iterable<SessionRecord>): SessionRecord[] =>
   [...sessions].toSorted((one, other) => one.lastUsedAt - other.lastUsedAt || (sessionId(one.ref) < sessionId(other.ref) ? -1 : 1));
 
+/** All runs; with a time of their end, those that ended in it, the last at the end. */
+function getRunsByEnd(data: Data, { endedSince, endedUntil }: { endedSince?: Ms; endedUntil?: Ms }): RunRecord[] {
+  const runs = [...data.runs.values()];
+  if (endedSince === undefined && endedUntil === undefined) return runs;
+  const [since, until] = [endedSince ?? 0, endedUntil ?? Infinity];
+  return runs
+    .filter(({ endedAt }) => endedAt !== undefined && endedAt >= since && endedAt < until)
+    .toSorted((one, other) => (one.endedAt ?? 0) - (other.endedAt ?? 0));
+}
+
 const getEndedRuns = (data: Data, since: number): RunRecord[] =>
   [...data.runs.values()].filter((run) => run.endedAt !== undefined && run.createdAt >= since);
 
@@ -107,6 +117,10 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
     toolResult: async (id) => data.toolResults.get(id),
     config: async (id) => data.configs.get(id),
     eventNumber: async ({ id }) => (id === undefined ? [...data.eventNumbers.values()].at(-1) : data.eventNumbers.get(id)),
+    async queuedSince() {
+      const queued = [...data.runs.values()].filter(({ status }) => status === "queued");
+      return queued.length === 0 ? undefined : Math.min(...queued.map(({ createdAt, waitSince = createdAt }) => waitSince));
+    },
   },
   list: {
     async events(query) {
@@ -123,7 +137,7 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
       }));
     },
     runs: async (query) =>
-      getPage(data.runs.values(), query, ({ id, createdAt, status, spec, eventId }) => ({
+      getPage(getRunsByEnd(data, query), query, ({ id, createdAt, status, spec, eventId }) => ({
         id,
         at: createdAt,
         conditions: [

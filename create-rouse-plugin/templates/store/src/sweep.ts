@@ -82,10 +82,10 @@ function redactUsed(data: Data): number {
   );
 }
 
-/** Deletes what happened in runs that are not kept any more. */
+/** Deletes what happened in runs that are not kept any more, and the files of deliveries that are not. */
 function dropParts(data: Data): void {
   for (const parts of [data.steps, data.toolResults, data.approvals] as Map<string, { runId: string }>[])
-    deleteAll(parts, ({ runId }) => !data.runs.has(runId));
+    deleteAll(parts, ({ runId }) => !data.runs.has(runId) && !data.deliveries.has(runId));
 }
 
 /** Deletes the oldest turns of main and channel sessions that have too many: those that a checkpoint covers, and all beyond twice as many. */

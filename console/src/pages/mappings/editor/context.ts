@@ -4,6 +4,8 @@ export interface TextContext {
   path: readonly string[];
   /** Whether the name of a member is written here, and not a value. */
   isKey: boolean;
+  /** Whether the position is directly in an object, and not in a list; null outside of both. */
+  isInObject: boolean | null;
   /** Where the word or the text that is being written begins; its quote is not in it. */
   from: number;
   /** The quote of the text that the position is in; empty outside of texts. */
@@ -19,7 +21,8 @@ interface Level {
   hasName: boolean;
 }
 
-const TOKEN = /\/\/.*|\/\*[^]*?(?:\*\/|$)|"(?:[^"\\]|\\[^])*(?:"|$)|'(?:[^'\\]|\\[^])*(?:'|$)|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
+/** Comments, texts, signs and other words of JSON5. */
+export const TOKEN = /\/\/.*|\/\*[^]*?(?:\*\/|$)|"(?:[^"\\]|\\[^])*(?:"|$)|'(?:[^'\\]|\\[^])*(?:'|$)|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
 const readName = (token: string): string => token.replace(/^["']|["']$/g, "");
 
@@ -55,5 +58,5 @@ export function findContext(text: string, position: number): TextContext {
   const written = quote === "" ? "" : text.slice(from, position);
   const start = written.lastIndexOf("{{");
   const expression = start >= 0 && !written.slice(start).includes("}}") ? written.slice(start + 2) : null;
-  return { path, isKey: here?.isObject === true && !here.hasName, from, quote, expression };
+  return { path, isKey: here?.isObject === true && !here.hasName, isInObject: here?.isObject ?? null, from, quote, expression };
 }

@@ -8,8 +8,8 @@ import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { json5Language } from "codemirror-json5";
 import { createCompletion, type Words } from "./complete.ts";
-import { findContext } from "./context.ts";
 import { expressions } from "./expressions.ts";
+import { renderInsertion } from "./insertion.ts";
 import { conditionMarks, setMarks, type LineMark } from "./marks.ts";
 import { theme } from "./theme.ts";
 
@@ -37,8 +37,8 @@ export interface EditorOptions {
 export interface Editor {
   setText(text: string): void;
   setReadOnly(readOnly: boolean): void;
-  /** Puts the path of a field where the cursor is: as an expression in a text, as a condition elsewhere. */
-  insertPath(path: string): void;
+  /** Puts the path of a field where the cursor is: as an expression in a text, as a condition elsewhere. `value`: what it has. */
+  insertPath(path: string, value: unknown): void;
   setMarks(marks: readonly LineMark[]): void;
   setProblems(problems: readonly EditorProblem[]): void;
   setWords(words: Words): void;
@@ -46,15 +46,6 @@ export interface Editor {
   compareWith(text: string | null): void;
   focus(): void;
   close(): void;
-}
-
-/** What a field's path becomes where the cursor is. */
-export function renderInsertion(text: string, position: number, path: string): string {
-  const { quote, expression, isKey } = findContext(text, position);
-  if (expression !== null) return path;
-  if (quote !== "" && !isKey) return `{{${path}}}`;
-  const key = /^[A-Za-z_]\w*$/.test(path) ? path : JSON.stringify(path);
-  return isKey && quote === "" ? `${key}: ` : path;
 }
 
 /** Keys of the page that work inside of the editor too. */
@@ -108,7 +99,7 @@ function listExtensions(options: EditorOptions, getWords: () => Words | null, ch
     expressions,
     theme,
     EditorView.lineWrapping,
-    EditorView.contentAttributes.of({ "aria-label": options.label }),
+    EditorView.contentAttributes.of({ "aria-label": options.label, tabindex: "0" }),
     ...changing,
     EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
   ];
@@ -134,9 +125,13 @@ export function createEditor(host: HTMLElement, options: EditorOptions): Editor 
       if (text !== view.state.doc.toString()) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     },
     setReadOnly: (is) => view.dispatch({ effects: readOnly.reconfigure(readOnlyIf(is)) }),
-    insertPath(path) {
+    insertPath(path, value) {
       if (view.state.readOnly) return;
-      view.dispatch(view.state.replaceSelection(renderInsertion(view.state.doc.toString(), view.state.selection.main.head, path)));
+      const found = renderInsertion(view.state.doc.toString(), view.state.selection.main.head, path, value);
+      if (!found) return;
+      const { at, text, selected = { from: text.length, to: text.length } } = found;
+      const selection = { anchor: at + selected.from, head: at + selected.to };
+      view.dispatch({ changes: { from: at, insert: text }, selection, scrollIntoView: true, userEvent: "input" });
       view.focus();
     },
     setMarks: (marks) => view.dispatch({ effects: setMarks.of(marks) }),

@@ -6,7 +6,7 @@ import { tags } from "@lezer/highlight";
 const highlight = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--text)", fontWeight: "600" },
   { tag: tags.string, color: "var(--good)" },
-  { tag: [tags.number, tags.bool, tags.null], color: "var(--plot-3)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--warn)" },
   { tag: [tags.lineComment, tags.blockComment], color: "var(--quiet)", fontStyle: "italic" },
   { tag: [tags.separator, tags.squareBracket, tags.brace], color: "var(--quiet)" },
 ]);
@@ -40,9 +40,9 @@ const look = EditorView.theme({
   ".cm-changedLine": { backgroundColor: "var(--good-soft)" },
   ".cm-deletedChunk": { backgroundColor: "var(--bad-soft)" },
   ".cm-x-function, .cm-x-variable": { color: "var(--accent)" },
-  ".cm-x-name": { color: "var(--plot-2)" },
+  ".cm-x-name": { color: "var(--info)" },
   ".cm-x-keyword, .cm-x-operator": { color: "var(--plot-4)" },
-  ".cm-x-number": { color: "var(--plot-3)" },
+  ".cm-x-number": { color: "var(--warn)" },
   ".cm-x-comment": { color: "var(--quiet)" },
 });
 

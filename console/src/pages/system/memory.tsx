@@ -1,0 +1,124 @@
+import { useState } from "preact/hooks";
+import type { NoteView } from "../../../../src/admin/memory.ts";
+import { ask } from "../../api.ts";
+import { useAction, useResource } from "../../resource.ts";
+import { filter, href, place } from "../../router.ts";
+import { Button, Section, Time } from "../../ui/basic.tsx";
+import { confirmed, Dialog } from "../../ui/dialog.tsx";
+import { Search, TextField } from "../../ui/fields.tsx";
+import { plural, visibleText } from "../../ui/format.ts";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { toast, toastError } from "../../ui/toast.tsx";
+
+const WORDS: Readonly<Record<NoteView["words"], string>> = {
+  trusted: "owner or operator",
+  people: "people there",
+  outside: "outside, approved",
+};
+
+const toPath = ({ id }: NoteView): string => `/memory/${encodeURIComponent(id)}`;
+
+function Edit({ note, changed, onClose }: { note: NoteView; changed(): void; onClose(): void }) {
+  const [text, setText] = useState(note.text);
+  const [save, busy] = useAction(async () => {
+    await ask(toPath(note), { method: "PATCH", body: { text: text.trim() } });
+    toast("The note is changed.");
+    changed();
+    onClose();
+  }, toastError);
+  return (
+    <Dialog title="Edit note" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          save();
+        }}
+      >
+        <div class="body">
+          <TextField label="Text" value={text} onInput={setText} lines={4} required hint="It counts as your words from then on." />
+        </div>
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" submit busy={busy}>
+            Save
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Actions({ note, changed }: { note: NoteView; changed(): void }) {
+  const [isEditing, setEditing] = useState(false);
+  const [remove, busy] = useAction(async () => {
+    if (!(await confirmed("Delete this note?", visibleText(note.text), "Delete", true))) return;
+    await ask(toPath(note), { method: "DELETE" });
+    toast("The note is deleted.");
+    changed();
+  }, toastError);
+  return (
+    <>
+      <Button onClick={() => setEditing(true)}>Edit…</Button>{" "}
+      <Button kind="danger" busy={busy} onClick={remove}>
+        Delete
+      </Button>
+      {isEditing ? <Edit note={note} changed={changed} onClose={() => setEditing(false)} /> : null}
+    </>
+  );
+}
+
+const matches = ({ text, agentId, session }: NoteView, words: string): boolean =>
+  [text, agentId, session.key].some((one) => one.toLowerCase().includes(words.toLowerCase()));
+
+/** What agents have noted about people and rooms. */
+export function Memory() {
+  const { search = "" } = place.value.query;
+  const memory = useResource<{ notes: NoteView[]; total: number }>("/memory?limit=500", { live: true });
+  return (
+    <Section
+      title="Notes of agents"
+      actions={
+        <Search
+          label="Search notes"
+          placeholder="Text, agent or conversation"
+          value={search}
+          onSearch={(text) => filter({ search: text })}
+        />
+      }
+    >
+      <Loaded resource={memory}>
+        {({ notes, total }) => {
+          const rows = notes.filter((note) => matches(note, search.trim()));
+          if (rows.length === 0)
+            return (
+              <Empty command="rouse memory list">
+                {total === 0 ? "No agent has noted anything: its tools have to name rouse.remember." : "No note matches the search."}
+              </Empty>
+            );
+          return (
+            <>
+              <Table
+                label="List of notes"
+                rows={rows}
+                rowId={({ id }) => id}
+                columns={[
+                  { head: "Note", cell: ({ text }) => visibleText(text), grow: true },
+                  { head: "Agent", cell: ({ agentId }) => agentId },
+                  { head: "Conversation", cell: ({ session }) => <span class="mono">{visibleText(session.key)}</span> },
+                  { head: "Words of", cell: ({ words }) => WORDS[words], minor: true },
+                  { head: "Noted", cell: ({ createdAt, changedAt }) => <Time iso={changedAt ?? createdAt} />, minor: true },
+                  { head: "Run", cell: ({ runId }) => <a href={href("runs", runId)}>run</a>, minor: true },
+                  { head: "Actions", cell: (note) => <Actions note={note} changed={memory.reload} /> },
+                ]}
+              />
+              {total > notes.length ? (
+                <p class="quiet">{plural(total - notes.length, "older note")}: `rouse memory list` lists them.</p>
+              ) : null}
+            </>
+          );
+        }}
+      </Loaded>
+    </Section>
+  );
+}

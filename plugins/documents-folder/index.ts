@@ -1,0 +1,101 @@
+import { constants, watch } from "node:fs";
+import { lstat, open, opendir } from "node:fs/promises";
+import { extname, join, relative, resolve, sep } from "node:path";
+import { z } from "zod";
+import { definePlugin, type SourceEntry } from "#plugin";
+import { keepInStep, type SyncedFolder } from "./keep-in-step.ts";
+
+const config = z.strictObject({
+  folders: z
+    .array(
+      z.strictObject({
+        path: z.string().min(1).describe("The folder, from the config's folder."),
+        extensions: z
+          .array(z.string().regex(/^\w+$/, "write it without the dot"))
+          .optional()
+          .describe("Only files with these endings. Default: all."),
+        agents: z.array(z.string().min(1)).optional().describe("Agents that may search the documents. Default: all of the tenant."),
+        tenant: z.string().min(1).optional().describe("The tenant that they belong to. Default: the operator's."),
+        everyMinutes: z
+          .number()
+          .positive()
+          .default(10)
+          .describe("How often the folder is read, besides when the system says that it has changed."),
+      }),
+    )
+    .min(1)
+    .describe("Folders whose files are documents, those of their folders too."),
+});
+
+type Folder = z.output<typeof config>["folders"][number];
+
+const MAX_DEPTH = 50;
+const MAX_FILE_BYTES = 1e9;
+
+/** Reads a file that is one: no link, which may lead out of the folder. */
+async function readFile(path: string, signal: AbortSignal): Promise<Uint8Array | "gone"> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ELOOP") return undefined;
+    throw new Error(`the file cannot be opened (${error.code ?? "error"})`);
+  });
+  if (!file) return "gone";
+  try {
+    const { size } = await file.stat();
+    if (size > MAX_FILE_BYTES) throw new Error("the file is larger than any document may be");
+    return await file.readFile({ signal });
+  } finally {
+    await file.close();
+  }
+}
+
+/** Lists the files of a folder and of those in it. Hidden files and links are left out. */
+async function* listFiles(root: string, folder: string, extensions: Folder["extensions"], depth = 0): AsyncGenerator<SourceEntry> {
+  const entries = await opendir(folder).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`the folder cannot be read (${error.code ?? "error"})`);
+  });
+  for await (const entry of entries) {
+    const path = join(folder, entry.name);
+    if (entry.name.startsWith(".")) continue;
+    if (entry.isDirectory() && depth < MAX_DEPTH) yield* listFiles(root, path, extensions, depth + 1);
+    if (!entry.isFile() || (extensions && !extensions.includes(extname(entry.name).slice(1).toLowerCase()))) continue;
+    const version = await getVersion(path);
+    if (version === undefined) continue;
+    yield { id: relative(root, path).split(sep).join("/"), filename: entry.name, version, read: (signal) => readFile(path, signal) };
+  }
+}
+
+async function getVersion(path: string): Promise<string | undefined> {
+  const found = await lstat(path, { bigint: true }).catch(() => undefined);
+  return found && `${found.mtimeNs}-${found.size}`;
+}
+
+function toSynced(folder: Folder, baseDir: string): SyncedFolder {
+  const root = resolve(baseDir, folder.path);
+  return {
+    name: folder.path,
+    everyMs: folder.everyMinutes * 60_000,
+    tenant: folder.tenant,
+    agents: folder.agents,
+    list: () => listFiles(root, root, folder.extensions),
+    watch: (onChange, signal) =>
+      new Promise((done) => {
+        // Where the system cannot watch, the folder is read after its time.
+        const watcher = watch(root, { recursive: true, signal }, onChange);
+        watcher.on("error", () => undefined).on("close", done);
+      }),
+  };
+}
+
+/** Files of folders are documents, as long as they are there. */
+export default definePlugin({
+  id: "documents-folder",
+  config,
+  source: ({ config: { folders }, baseDir }) => ({
+    start: (signal, host) =>
+      keepInStep(
+        folders.map((folder) => toSynced(folder, baseDir)),
+        signal,
+        host,
+      ),
+  }),
+});

@@ -1,0 +1,106 @@
+import { RouseError } from "../core/errors.ts";
+import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
+import type { Ms, Store } from "../store/types.ts";
+
+/** What people have decided about a group of failures. */
+export interface GroupDecision {
+  assignee?: string;
+  snoozedUntil?: Ms;
+  resolved?: { at: Ms; version: number | null };
+}
+
+/** The id of a group, and that of its cause without the sender: they are equal if the cause has none. */
+export interface GroupIds {
+  id: string;
+  earlierId: string;
+}
+
+export interface GroupState {
+  id: string;
+  /** Absent in what an earlier version wrote. Its causes had no sender: the state is that of each group of the cause. */
+  bySender?: true;
+  /** Counts the changes. */
+  revision: number;
+  decided: GroupDecision;
+  /** What was decided before: an undo puts it back. Absent after an undo. */
+  before?: GroupDecision;
+}
+
+/** A change of a group. `version` is the number of the config that resolved it. `undo` takes the last change back. */
+export type GroupChange =
+  | { action: "assign"; assignee: string | null }
+  | { action: "snooze"; until: Ms }
+  | { action: "resolve"; version: number | null }
+  | { action: "reopen" }
+  | { action: "undo" };
+
+export interface FailureStates {
+  /**
+   * Changes one group; with `revision` only if it still has this one.
+   * @throws RouseError `conflict`, or `usage` if there is nothing to undo or `until` is over.
+   */
+  change(ids: GroupIds, wanted: GroupChange, revision: number | undefined): Promise<void>;
+}
+
+/** Those that were changed last are kept. */
+const MAX_STATES = 1000;
+const VALUE = "failures.states";
+
+function indexStates(list: readonly GroupState[]): { find(ids: GroupIds): GroupState } {
+  const own = new Map<string, GroupState>();
+  const earlier = new Map<string, GroupState>();
+  for (const state of list) (state.bySender ? own : earlier).set(state.id, state);
+  return { find: ({ id, earlierId }) => own.get(id) ?? earlier.get(earlierId) ?? { id, revision: 0, decided: {} } };
+}
+
+/** Reads what people have done about groups of failures. */
+export async function readStates(store: Pick<Store, "get">): Promise<ReturnType<typeof indexStates>> {
+  return indexStates(((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? []);
+}
+
+function decide({ decided, before }: Pick<GroupState, "decided" | "before">, wanted: GroupChange, now: Ms): GroupDecision {
+  const { assignee, ...rest } = decided;
+  const assigned = assignee === undefined ? {} : { assignee };
+  switch (wanted.action) {
+    case "assign":
+      return wanted.assignee === null ? rest : { ...rest, assignee: wanted.assignee };
+    case "snooze":
+      if (wanted.until <= now) throw new RouseError({ code: "usage", message: "until: name a time in the future" });
+      return { ...assigned, snoozedUntil: wanted.until };
+    case "resolve":
+      return { ...assigned, resolved: { at: now, version: wanted.version } };
+    case "undo":
+      if (!before) throw new RouseError({ code: "usage", message: "the group has no change that could be undone" });
+      return before;
+    default:
+      return assigned;
+  }
+}
+
+/** Says what became of a group that someone saw otherwise. */
+function toConflict({ assignee, snoozedUntil = 0, resolved }: GroupDecision, now: Ms): RouseError {
+  const snoozed = snoozedUntil > now ? `snoozed until ${new Date(snoozedUntil).toISOString()}` : "open";
+  const state = resolved ? `resolved${resolved.version === null ? "" : ` in config version ${resolved.version}`}` : snoozed;
+  return new RouseError({
+    code: "conflict",
+    message: `someone else has changed this group of failures: it is now ${state}, and assigned to ${assignee ?? "no one"}. Look at it, then make your change again`,
+  });
+}
+
+/** Creates what changes the states of groups, one change at a time over all gateways of the store. */
+export function createFailureStates(deps: StoredListDeps): FailureStates {
+  const stored = new StoredList<GroupState>(VALUE, deps);
+  return {
+    change: (ids, wanted, revision) =>
+      stored.change((list) => {
+        const now = deps.clock.now();
+        const { id } = ids;
+        const state = indexStates(list).find(ids);
+        if (revision !== undefined && revision !== state.revision) throw toConflict(state.decided, now);
+        const changed: GroupState = { id, bySender: true, revision: state.revision + 1, decided: decide(state, wanted, now) };
+        if (wanted.action !== "undo") changed.before = state.decided;
+        const others = list.filter((one) => one.id !== id || !one.bySender);
+        return { list: [changed, ...others].slice(0, MAX_STATES), result: undefined };
+      }),
+  };
+}

@@ -1,0 +1,97 @@
+import type { Verdict } from "../decision.ts";
+
+/** The commands that `/help` names, in its order. */
+export const HELPED = ["new", "stop", "status", "agent", "link", "unlink", "approve", "deny", "help"] as const;
+
+/** What the gateway itself says to people on channels, without a model. */
+export interface Phrases {
+  /** The language, as numbers are written in it. */
+  locale: string;
+  /** To a stranger. */
+  pairing(code: string): string;
+  /** To a stranger who was approved. */
+  paired: string;
+  newConversation: string;
+  nothingToStop: string;
+  stopped: string;
+  stoppedTurns(count: number): string;
+  notStopped(count: number): string;
+  /** To a person whose message is queued behind a run that waits for a decision. */
+  waits(tool: string, code: string): string;
+  /** The reason is an error's message, which stays English. */
+  apology(reason: string, runId: string): string;
+  /** What each command does, by its name. */
+  help: Record<(typeof HELPED)[number], string>;
+  status: StatusPhrases;
+  agents: AgentPhrases;
+  decisions: DecisionPhrases;
+  questions: QuestionPhrases;
+  links: LinkPhrases;
+}
+
+/** What the lines of `/status` begin with, the colon included. */
+type StatusPhrases = Record<"agent" | "model" | "session" | "running" | "waiting" | "tokens", string> & { noModel: string };
+
+/** What the gateway says about `/agent`. */
+interface AgentPhrases {
+  none: string;
+  current(agent: string): string;
+  choices(commands: string): string;
+  fixed: string;
+  unknown: string;
+  chosen(agent: string): string;
+}
+
+/** What the gateway says about decisions, about calls of tools and about people. */
+interface DecisionPhrases {
+  /** Says the same whether there is such an approval or not, so that it reveals nothing. */
+  notAllowed: string;
+  nothing: string;
+  noPerson: string;
+  personApproved(person: string, channel: string): string;
+  personDenied(person: string, channel: string): string;
+  /** What a decision brings about. */
+  made: Record<Verdict, (tool: string) => string>;
+  /** What an earlier decision was, within `before`. */
+  past: Record<Verdict, string>;
+  before(code: string, past: string, by: string, at: string): string;
+  noApproval: string;
+  expired(code: string): string;
+  wrongVerdict(code: string, verdicts: string): string;
+  runEnded(code: string): string;
+  changed(code: string): string;
+}
+
+/** Questions to approvers, in markdown. Names and commands are given as inline code, times and decisions as they are shown. */
+export interface QuestionPhrases {
+  wants(code: string, agent: string, tool: string): string;
+  unknown(code: string, agent: string, tool: string): string;
+  /** Within the question: what of the arguments is left out, and the command that shows it. */
+  cut(count: number, command: string): string;
+  /** The reason stays English. */
+  why(reason: string): string;
+  until(time: string): string;
+  /** Between the last two of `forms`, which stay English. */
+  or: string;
+  instruction(forms: string): string;
+  /** On buttons: at most 20 UTF-16 units, which is what the strictest vendor takes. */
+  labels: Record<Verdict, string>;
+  ended(past: string, by: string, at: string): string;
+  expired(at: string): string;
+}
+
+/** What the gateway says about `/link` and `/unlink`. */
+export interface LinkPhrases {
+  code(code: string): string;
+  linked(channel: string): string;
+  unlinked: string;
+  notLinked: string;
+  notDirect: string;
+  mainSession: string;
+  wrongCode: string;
+  sameChannel: string;
+  alreadyLinked: string;
+  differentPeople: string;
+  tooMany: string;
+  full: string;
+}

@@ -1,0 +1,11 @@
+import { Hono } from "hono";
+import * as people from "../../admin/people.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { jsonAnswer } from "./answer.ts";
+
+/** `/people`: people who have linked several channels, and those whom the config names. */
+export function peopleRoutes(deps: AdminDeps) {
+  return new Hono()
+    .get("/", async (c) => jsonAnswer(c, await people.listAddresses(deps)))
+    .delete("/:id", async (c) => jsonAnswer(c, await people.unlinkPerson(deps, c.req.param("id"))));
+}

@@ -1,0 +1,159 @@
+import type { ConversationMessage } from "../agent/types.ts";
+import type { Part } from "../contract/kinds.ts";
+import { oneLine, plainText } from "../core/text.ts";
+import type { StepRecord, TurnRecord } from "../store/types.ts";
+import { escapeCitationMarks, findCitationMarks } from "./citation-marks.ts";
+
+/** What a turn needs of a piece of a document that a search has found. */
+export interface Citation {
+  documentId: string;
+  chunkId: string;
+  filename: string;
+  title: string | null;
+  page: number | null;
+  /** Null for a passage that an earlier turn has found. */
+  score: number | null;
+  text: string;
+}
+
+/** A passage with the number by which an answer names it. Answers that an earlier version kept have none: there it is the place. */
+export interface NumberedCitation extends Citation {
+  number?: number;
+}
+
+/** A passage as an answer names it. */
+export interface NamedCitation extends Citation {
+  number: number;
+}
+
+/** What the model has seen before the search. */
+export interface SeenBefore {
+  /** Turns of the session. */
+  history?: readonly Pick<TurnRecord, "input" | "messages" | "context" | "checkpoint">[];
+  /** A conversation that the caller has sent. */
+  messages?: readonly ConversationMessage[];
+  /** Steps of earlier attempts of the run. */
+  steps?: readonly Pick<StepRecord, "calls">[];
+}
+
+export const SEARCH_NAME = "knowledge_search";
+
+export const renderName = ({ filename, page }: Citation): string => `${oneLine(filename)}${page === null ? "" : `, page ${page}`}`;
+/** Names the passage too, so that its number can be read back from what the model was given. */
+const renderOrigin = (passage: Citation): string => `document ${renderName(passage)} (${passage.chunkId})`;
+
+/** Renders a passage that a turn is given before its input. */
+export const renderPassage = (passage: NamedCitation): Part[] => [
+  { text: `[${passage.number}]`, from: "operator" },
+  { text: escapeCitationMarks(passage.text), from: "outside", label: renderOrigin(passage) },
+];
+
+/** Renders the result of a search by the model. */
+export const renderFound = (found: readonly NamedCitation[]): string =>
+  found.map((passage) => `[${passage.number}] ${renderOrigin(passage)}\n${escapeCitationMarks(passage.text)}`).join("\n\n");
+
+const ORIGIN = /^document (.*?)(?:, page (\d+))? \((([^()\s#]+)#\d+)\)$/;
+/** No passage has such a line: its marks are escaped. */
+const HEAD = /^\[(\d{1,4})\] (document .* \([^()\s#]+#\d+\))$/gm;
+const NUMBER = /^\[(\d{1,4})\]$/;
+
+function readPassage(number: string, origin: string, text: string): NamedCitation[] {
+  const [, filename, page, chunkId, documentId] = ORIGIN.exec(origin) ?? [];
+  if (filename === undefined || chunkId === undefined || documentId === undefined) return [];
+  const place = page === undefined ? null : Number(page);
+  return [{ number: Number(number), documentId, chunkId, filename, title: null, page: place, score: null, text: text.trim() }];
+}
+
+/** Reads back what `renderPassage` has rendered. */
+function readContext(parts: readonly { text: string; label?: string }[]): NamedCitation[] {
+  return parts.flatMap(({ text }, index) => {
+    const number = NUMBER.exec(text)?.[1];
+    const passage = parts[index + 1];
+    return number === undefined || !passage?.label ? [] : readPassage(number, passage.label, passage.text);
+  });
+}
+
+/** Reads back what `renderFound` has rendered. */
+function readFound(result: string): NamedCitation[] {
+  const heads = [...result.matchAll(HEAD)];
+  return heads.flatMap(({ index, 0: head, 1: number = "", 2: origin = "" }, at) =>
+    readPassage(number, origin, result.slice(index + head.length, heads[at + 1]?.index)),
+  );
+}
+
+interface ContentPart {
+  type?: unknown;
+  text?: unknown;
+  toolName?: unknown;
+  output?: { value?: unknown };
+}
+
+/** What messages of the `ai` package have: the results of searches, and the words of the model. */
+function readMessages(messages: readonly unknown[]): { found: NamedCitation[]; said: string[] } {
+  const found: NamedCitation[] = [];
+  const said: string[] = [];
+  for (const message of messages) {
+    const { role, content } = message as { role?: unknown; content?: unknown };
+    if (role === "assistant" && typeof content === "string") said.push(content);
+    if (!Array.isArray(content)) continue;
+    for (const { type, text, toolName, output } of content as ContentPart[]) {
+      if (role === "assistant" && typeof text === "string") said.push(text);
+      if (type === "tool-result" && toolName === SEARCH_NAME && typeof output?.value === "string") found.push(...readFound(output.value));
+    }
+  }
+  return { found, said };
+}
+
+function readEarlier({ history = [], messages = [] }: SeenBefore): { found: NamedCitation[]; said: string[] } {
+  const turns = history.map((turn) => {
+    const { found, said } = readMessages(turn.messages);
+    const summary = turn.checkpoint ? [plainText(turn.input)] : [];
+    return { found: [...readContext(turn.context ?? []), ...found], said: [...said, ...summary] };
+  });
+  const sent = messages.map((message) => {
+    if (message.role === "steps") return readMessages(message.messages);
+    return { found: [], said: message.role === "assistant" ? [message.text] : [] };
+  });
+  const all = [...turns, ...sent];
+  return { found: all.flatMap(({ found }) => found), said: all.flatMap(({ said }) => said) };
+}
+
+const readSteps = ({ steps = [] }: SeenBefore): NamedCitation[] =>
+  steps.flatMap(({ calls }) =>
+    calls
+      .filter(({ name }) => name === SEARCH_NAME)
+      .flatMap(({ output }) => (output?.parts ?? []).flatMap((part) => (part.type === "text" ? readFound(part.text) : []))),
+  );
+
+/**
+ * Numbers passages. A passage has one number for as long as the model sees it, and no number that the model still sees, in a
+ * result or in its own words, is given to another passage.
+ */
+export function createNumbering(earlier: SeenBefore) {
+  const { found, said } = readEarlier(earlier);
+  const inWords = said.flatMap((text) => findCitationMarks(text).map(({ number }) => number));
+  const ofSteps = readSteps(earlier);
+  const byChunk = new Map([...found, ...ofSteps].map((passage) => [passage.chunkId, passage]));
+  const byNumber = new Map([...found, ...ofSteps].map((passage) => [passage.number, passage]));
+  const given = new Set(ofSteps.map(({ number }) => number));
+  // Another attempt counts from where the first one did: its passages have the numbers that its steps name.
+  let last = [...inWords, ...found.map(({ number }) => number)].reduce((a, b) => Math.max(a, b), 0);
+  return {
+    add(passage: Citation): NamedCitation {
+      const known = byChunk.get(passage.chunkId)?.number;
+      if (known === undefined)
+        do last++;
+        while (byNumber.has(last));
+      const numbered = { ...passage, number: known ?? last };
+      byChunk.set(passage.chunkId, numbered);
+      byNumber.set(numbered.number, numbered);
+      given.add(numbered.number);
+      return numbered;
+    },
+    getCitations(text: string): NamedCitation[] {
+      const named = new Set(findCitationMarks(text).map(({ number }) => number));
+      const all = [...byNumber.values()].filter(({ number }) => given.has(number) || named.has(number));
+      return all.toSorted((a, b) => a.number - b.number);
+    },
+  };
+}

@@ -1,0 +1,157 @@
+import { isDeepStrictEqual } from "node:util";
+import { readFile, rm } from "node:fs/promises";
+import { z } from "zod";
+import type { TurnExtension } from "../agent/extensions.ts";
+import type { Tool } from "../contract/kinds.ts";
+import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../core/tool-names.ts";
+import { FORGOTTEN } from "../core/text.ts";
+import type { AttachedFile } from "../delivery/plan.ts";
+import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../store/types.ts";
+import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
+import { sniffType, toSafeName } from "./outgoing-file.ts";
+import type { ActionContext } from "./types.ts";
+
+const INPUT = z.strictObject({
+  name: z.string().min(1).max(200).describe("The name of the file, with its ending."),
+  text: z.string().optional().describe("The content of a text file."),
+  result: z
+    .string()
+    .optional()
+    .describe("A result of a tool: the id that a cut result names, or the tool's name for its newest result in this conversation."),
+  received: z
+    .string()
+    .optional()
+    .describe("The name of a file that somebody sent in this conversation, or `last` for the newest such file."),
+});
+const DESCRIPTION =
+  "Attaches a file to your reply, which goes where your reply goes. Give exactly one of `text`, `result` and `received`. The file is sent after your text.";
+/** Runs of the conversation in which results and files are looked for. */
+const MAX_RUNS = 50;
+
+export interface SendFileDeps {
+  store: Pick<Store, "get" | "list" | "commit">;
+  clock: AttachmentDeps["clock"];
+  attachments?: Pick<AttachmentDeps, "stage">;
+}
+
+interface SendingRun {
+  run: RunRecord;
+  steps: readonly StepRecord[];
+  context: Pick<ActionContext, "channels" | "config">;
+  job: Job | undefined;
+}
+
+/** A file before it is checked, or why there is none. */
+type Found = { data: Buffer; name?: string | undefined } | { problem: string };
+
+/** The id under which a file waits for the end of its run. */
+const toStagedId = (callId: string): string => `${callId}.file`;
+
+const isAttaching = ({ tool, state }: ToolCallRecord): boolean => tool === SEND_FILE_TOOL_NAME && state === "done";
+
+/** Returns the files that the agent has attached in a run's steps, in their order. */
+export async function readAttached(run: RunRecord, steps: readonly StepRecord[], store: Pick<Store, "get">): Promise<AttachedFile[]> {
+  const files: AttachedFile[] = [];
+  for (const { id } of steps.flatMap(({ calls }) => calls.filter(isAttaching))) {
+    const staged = await store.get("toolResult", toStagedId(id));
+    if (staged?.runId === run.id && staged.text !== FORGOTTEN) files.push(JSON.parse(staged.text) as AttachedFile);
+  }
+  return files;
+}
+
+/** Lists the runs of the same conversation, newest first, without this one. */
+async function listEarlier({ id, spec }: RunRecord, store: SendFileDeps["store"]): Promise<RunRecord[]> {
+  const runs = await store.list("runs", { sessionKey: spec.session.key, limit: MAX_RUNS });
+  return runs.filter((one) => one.id !== id && isDeepStrictEqual(one.spec.session, spec.session));
+}
+
+async function readCall(call: ToolCallRecord, store: SendFileDeps["store"]): Promise<Found> {
+  const parts = call.output?.parts ?? [];
+  const file = parts.find((part) => part.type === "file");
+  if (file) return { data: Buffer.from(file.data, "base64"), name: file.filename };
+  const whole = call.stored ? (await store.get("toolResult", call.stored.id))?.text : undefined;
+  const text = whole ?? parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
+  return text === FORGOTTEN ? { problem: "The result is no longer kept: call the tool again." } : { data: Buffer.from(text) };
+}
+
+async function findResult(wanted: string, { run, steps }: SendingRun, { store }: SendFileDeps): Promise<Found> {
+  const isIt = ({ id, name, tool, output }: ToolCallRecord): boolean =>
+    output !== undefined && output.isError !== true && tool !== SEND_FILE_TOOL_NAME && [id, name, tool].includes(wanted);
+  const own = steps.flatMap(({ calls }) => calls).findLast(isIt);
+  if (own) return readCall(own, store);
+  for (const { id } of await listEarlier(run, store)) {
+    const call = (await store.list("steps", id)).flatMap(({ calls }) => calls).findLast(isIt);
+    if (call) return readCall(call, store);
+  }
+  return { problem: "There is no such result in this conversation." };
+}
+
+async function findReceived(
+  wanted: string,
+  { run, context }: SendingRun,
+  { store, clock, attachments }: SendFileDeps,
+  signal: AbortSignal,
+): Promise<Found> {
+  const channel = context.channels.get(run.spec.channel)?.channel;
+  if (!channel || !attachments || !run.spec.incoming) return { problem: "No files are received in this conversation." };
+  const all = [run, ...(await listEarlier(run, store))].flatMap(({ spec }) =>
+    spec.channel === run.spec.channel ? (spec.received ?? []) : [],
+  );
+  const file = wanted === "last" ? all[0] : all.find(({ name }) => name === wanted);
+  if (!file) return { problem: "There is no received file of this name in this conversation." };
+  const { maxBytes } = context.config.attachments.outgoing;
+  try {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(context.config.attachments.timeout)]);
+    const staged = await fetchStaged(file, channel, { stage: attachments.stage, clock, maxBytes, signal: limited });
+    try {
+      return { data: await readFile(staged.file), name: file.name };
+    } finally {
+      await rm(staged.file, { force: true });
+    }
+  } catch {
+    return { problem: `The file could not be fetched again, or has more than ${maxBytes} bytes.` };
+  }
+}
+
+/**
+ * Creates the tool by which an agent attaches files to its reply. It cannot choose the recipient: the file goes where the run's
+ * reply goes. A file is in the store before the call is answered, and goes into the delivery with the commit that ends the run.
+ */
+export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExtension {
+  const { run, context, job } = current;
+  const { maxFiles, maxBytes } = context.config.attachments.outgoing;
+  const find = async ({ text, result, received }: z.infer<typeof INPUT>, signal: AbortSignal): Promise<Found> => {
+    if ([text, result, received].filter((one) => one !== undefined).length !== 1)
+      return { problem: "Give exactly one of `text`, `result` and `received`." };
+    if (text !== undefined) return { data: Buffer.from(text) };
+    return result === undefined ? findReceived(received ?? "", current, deps, signal) : findResult(result, current, deps);
+  };
+  const tool: Tool<typeof INPUT> = {
+    name: SEND_FILE_TOOL,
+    description: DESCRIPTION,
+    input: INPUT,
+    idempotent: true,
+    // One after the other, so that the files can be counted.
+    exclusive: true,
+    async execute(input, { callId, signal }) {
+      const id = toStagedId(callId);
+      if (await deps.store.get("toolResult", id)) return "The file is attached.";
+      const attached = await readAttached(run, current.steps, deps.store);
+      if (attached.length >= maxFiles) return `No file was attached: a reply may have ${maxFiles} (attachments.outgoing.maxFiles).`;
+      const found = await find(input, signal);
+      if ("problem" in found) return `No file was attached. ${found.problem}`;
+      const { data } = found;
+      if (data.length === 0) return "No file was attached: it has no content.";
+      if (data.length > maxBytes)
+        return `No file was attached: it has ${data.length} bytes, and ${maxBytes} are allowed (attachments.outgoing.maxBytes).`;
+      const mediaType = sniffType(data, input.name);
+      const name = toSafeName(input.name, mediaType);
+      const file: AttachedFile = { name, mediaType, bytes: data.length, content: data.toString("base64") };
+      const held = await deps.store.commit((tx) => tx.add("toolResult", { id, runId: run.id, text: JSON.stringify(file) }), job);
+      return held
+        ? `The file ${name} (${mediaType}, ${data.length} bytes) is attached to your reply.`
+        : "No file was attached: the run is another gateway's by now.";
+    },
+  };
+  return { id: OWN_SOURCE, tools: [tool], warning: "" };
+}

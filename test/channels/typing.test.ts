@@ -1,0 +1,208 @@
+import { REST } from "@discordjs/rest";
+import { WebClient } from "@slack/web-api";
+import { Api } from "grammy";
+import { afterEach, describe, expect, it } from "vitest";
+import { approvalWorld, createFastClock } from "../approvals/world.ts";
+import { createProvider, modelConfig } from "../e2e/provider.ts";
+import type { World } from "../e2e/world.ts";
+import { gate } from "../platform/model.ts";
+import { DIRECT as DISCORD_DIRECT, startDiscord } from "./discord-server.ts";
+import { lastRun, openConversation, settle } from "./live-conversation.ts";
+import { BOT_TOKEN, startSlack } from "./slack-server.ts";
+import { startTelegram } from "./telegram-server.ts";
+import type { TypingLog } from "./typing-log.ts";
+import { VENDORS, type Vendor } from "./vendors.ts";
+
+/** How often each vendor's sign is shown: a little less than the vendor shows it. Slack shows one in threads alone. */
+const EVERY_MS: Record<string, number> = {
+  whatsapp: 20_000,
+  msteams: 3_000,
+  signal: 10_000,
+  slack: 60_000,
+  mattermost: 4_000,
+  telegram: 4_000,
+  discord: 8_000,
+};
+const SIGNERS = VENDORS.filter(({ id }) => id in EVERY_MS);
+let close: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const end of close.toReversed()) await end();
+  close = [];
+});
+
+/** A conversation with an agent whose model answers when the test says so. */
+async function open(vendor: Vendor, settings: object = {}) {
+  const provider = await createProvider();
+  close.push(provider.close);
+  const slow = gate();
+  close.push(slow.open);
+  provider.answer = async (_, response) => {
+    await Promise.race([slow.passed, new Promise((gone) => response.on("close", gone))]);
+    return "done";
+  };
+  const inThread = vendor.id === "slack";
+  const conversation = await openConversation(vendor, { config: modelConfig(provider), settings, inThread }, close);
+  const { typing } = conversation.far;
+  if (!typing) throw new Error(`${vendor.id} shows no signs`);
+  /** Begins a turn, and waits for its model call. */
+  const begin = async (text = "think"): Promise<void> => {
+    await conversation.write(text);
+    await conversation.world.until(async () => provider.requests.length === 1);
+  };
+  const arrived = () => conversation.far.arrived().length;
+  return { ...conversation, typing, slow, begin, everyMs: EVERY_MS[vendor.id] ?? 0, arrived };
+}
+
+const whenShown = (world: World, typing: TypingLog, count: number) => world.until(async () => typing.signs.length >= count);
+
+describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
+  it("is shown while a turn runs, again before it ends, and not after the answer", async () => {
+    const { far, typing, slow, clock, world, begin, everyMs, arrived, before } = await open(vendor);
+    await begin();
+    await whenShown(world, typing, 1);
+    clock.advance(everyMs / 2);
+    await settle();
+    expect(typing.signs).toHaveLength(1);
+    for (const count of [2, 3]) {
+      clock.advance(everyMs);
+      await whenShown(world, typing, count);
+    }
+    expect(arrived()).toBe(before);
+    expect(typing.hidden).toBe(0);
+    slow.open();
+    const answer = await world.until(async () => far.arrived()[before]);
+    expect(answer.text).toContain("done");
+    const { length } = typing.signs;
+    // WhatsApp's sign names a message in place of a recipient.
+    const expected = vendor.id === "whatsapp" ? { message: expect.stringMatching(/^wamid\./) as unknown } : { to: answer.to };
+    for (const sign of typing.signs) expect(sign).toMatchObject(expected);
+    if (vendor.id === "slack") {
+      expect(typing.signs[0]?.thread).toBe("1760000000.000001");
+      await world.until(async () => typing.hidden === 1);
+    }
+    clock.advance(everyMs * 2);
+    await settle();
+    expect(typing.signs).toHaveLength(length);
+    expect(arrived()).toBe(before + 1);
+  });
+
+  it.each(["hang", "unavailable"] as const)("changes nothing about the answer if the vendor's endpoint is: %s", async (mode) => {
+    const { far, typing, slow, clock, world, begin, everyMs, before } = await open(vendor);
+    typing.mode = mode;
+    await begin();
+    await whenShown(world, typing, 1);
+    if (mode === "unavailable") {
+      // After an error it is asked less often.
+      await settle();
+      clock.advance(Math.min(everyMs, 9_000));
+      await settle();
+      expect(typing.signs).toHaveLength(1);
+      clock.advance(Math.max(everyMs, 11_000));
+      await whenShown(world, typing, 2);
+    }
+    slow.open();
+    const opened = performance.now();
+    expect((await world.until(async () => far.arrived()[before])).text).toContain("done");
+    // A call that hangs is given 5 seconds, and nothing waits for its end.
+    expect(performance.now() - opened).toBeLessThan(3_500);
+    await world.until(async () => (await lastRun(world)).status === "succeeded");
+    const { id } = await lastRun(world);
+    const { run } = (await world.admin(`/admin/v1/runs/${id}`)).body;
+    expect([run.attempts, run.warnings]).toEqual([1, []]);
+  });
+});
+
+describe("the typing sign", () => {
+  const telegram = SIGNERS.find(({ id }) => id === "telegram") as Vendor;
+
+  it("is not shown if the channel's section says `typing: false`", async () => {
+    const { far, typing, slow, clock, world, begin, before } = await open(telegram, { typing: false });
+    await begin();
+    clock.advance(10_000);
+    await settle();
+    slow.open();
+    await world.until(async () => far.arrived()[before]);
+    expect(typing.signs).toEqual([]);
+  });
+
+  it("ends when the person stops the turn, and no command shows one", async () => {
+    const { typing, clock, world, begin, write, arrived, before } = await open(telegram);
+    await begin();
+    await whenShown(world, typing, 1);
+    await write("/stop");
+    await world.until(async () => arrived() === before + 1);
+    for (const command of ["/status", "/new"]) await write(command);
+    await world.until(async () => arrived() === before + 3);
+    const { length } = typing.signs;
+    clock.advance(10_000);
+    await settle();
+    expect(typing.signs).toHaveLength(length);
+    expect((await lastRun(world)).status).not.toBe("running");
+  });
+
+  it("ends when the gateway stops", async () => {
+    const { typing, clock, world, begin } = await open(telegram);
+    await begin();
+    await whenShown(world, typing, 1);
+    typing.mode = "hang";
+    clock.advance(4_000);
+    await whenShown(world, typing, 2);
+    const stopping = world.gateway.stop();
+    await settle();
+    clock.advance(2_000);
+    await stopping;
+    const { length } = typing.signs;
+    clock.advance(60_000);
+    await settle();
+    expect(typing.signs).toHaveLength(length);
+  });
+
+  it("ends while the turn waits for a person's approval", async () => {
+    const server = await startTelegram();
+    const clock = createFastClock();
+    const section = { token: server.token, apiUrl: server.url, allowFrom: ["42"] };
+    const world = await approvalWorld({
+      clock,
+      agent: { approve: ["bank.transfer"] },
+      config: { channels: { telegram: section }, owner: { telegram: "42" }, tools: { approvers: ["telegram:42"] } },
+    });
+    close.push(() => server.close(), world.close);
+    const slow = gate();
+    const { handler } = world.model;
+    world.model.handler = async (...request) => {
+      await slow.passed;
+      return handler(...request);
+    };
+    const chat = { id: 42, type: "private" as const, first_name: "Ann" };
+    server.push({ message: { message_id: 7, date: 1_760_000_000, chat, from: { ...chat, is_bot: false }, text: "pay" } });
+    await whenShown(world, server.typing, 1);
+    slow.open();
+    await world.open();
+    await world.until(async () => server.messages.length === 1);
+    const { length } = server.typing.signs;
+    clock.advance(20_000);
+    await settle();
+    expect(server.typing.signs).toHaveLength(length);
+  });
+});
+
+describe("the vendors' own clients", () => {
+  it("show a sign on the test servers", async () => {
+    const telegram = await startTelegram();
+    const discord = await startDiscord();
+    const slack = await startSlack();
+    close.push(telegram.close, discord.close, slack.close);
+    expect(await new Api(telegram.token, { apiRoot: telegram.url }).sendChatAction(42, "typing", { message_thread_id: 7 })).toBe(true);
+    expect(telegram.typing.signs).toMatchObject([{ to: "42", thread: "7" }]);
+    expect(telegram.messages).toEqual([]);
+    const rest = new REST({ api: discord.url, version: "10" }).setToken(discord.token);
+    await rest.post(`/channels/${DISCORD_DIRECT}/typing`);
+    expect(discord.typing.signs).toMatchObject([{ to: DISCORD_DIRECT }]);
+    const { threads } = new WebClient(BOT_TOKEN, { slackApiUrl: slack.url }).assistant;
+    for (const status of ["is thinking…", ""]) {
+      const about = { channel_id: "D0ANN00001", thread_ts: "1760000000.000001", status };
+      expect(await threads.setStatus(about)).toMatchObject({ ok: true });
+    }
+    expect(slack.typing).toMatchObject({ signs: [{ to: "D0ANN00001", thread: "1760000000.000001" }], hidden: 1 });
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createWorld } from "../e2e/world.ts";
+import { REAL } from "../gateway.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { useConsole } from "./use-console.ts";
+
+describe.skipIf(NO_BROWSER)("a session that ends", () => {
+  const { world, page, context } = useConsole({});
+
+  it("has a way back when the question for the token was closed, and refreshes again then", async () => {
+    await page.goto(`${world.url}/console#/refusals`);
+    await page.getByText("No request was rejected").waitFor();
+    await context.clearCookies();
+    // Any request finds out.
+    await page.goto(`${world.url}/console#/runs`);
+    const dialog = page.getByRole("dialog", { name: "Your session has ended" });
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Sign in again" }).click();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    // A page that was never opened waits for the session, and does not speak of an update.
+    await page.goto(`${world.url}/console#/documents`);
+    await page.getByRole("button", { name: "Sign in again" }).waitFor();
+    expect(await page.getByText("could not be loaded").count()).toBe(0);
+    await page.getByRole("button", { name: "Sign in again" }).click();
+    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
+    await dialog.getByRole("button", { name: "Sign in" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Documents" }).first().waitFor();
+    expect(await page.getByText("Your session has ended").count()).toBe(0);
+    await page.goto(`${world.url}/console#/runs`);
+    await page.getByText("No run yet").waitFor();
+    await world.post("/hooks/agent", { message: "Hello", name: "Shop" });
+    await page.getByRole("row", { name: /Shop/ }).waitFor();
+  }, 120_000);
+
+  it("opens a page whose script was refused because nobody had seen that the session is over", async () => {
+    await page.goto(`${world.url}/console#/runs`);
+    await page.getByRole("row", { name: /Shop/ }).waitFor();
+    // The page hears of nothing for a while.
+    await page.route("**/admin/v1/**", (route) => route.abort());
+    await page.getByText("The gateway has not answered since").waitFor();
+    await context.clearCookies();
+    await page.goto(`${world.url}/console#/sessions`);
+    await page.waitForResponse((response) => response.url().includes("/console/assets/") && response.status() === 401);
+    await page.unrouteAll({ behavior: "wait" });
+    const dialog = page.getByRole("dialog", { name: "Your session has ended" });
+    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
+    await dialog.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Sessions" }).first().waitFor();
+    expect(await page.getByText("could not be loaded").count()).toBe(0);
+  }, 120_000);
+});
+
+describe.skipIf(NO_BROWSER)("actions that write files", () => {
+  let later = 0;
+  const { world, page } = useConsole(async () => {
+    const clock = { ...REAL.clock, monotonic: () => performance.now() + later };
+    return createWorld({ clock });
+  });
+
+  it("ask for the token again after a quarter of an hour, and go on with it", async () => {
+    await page.goto(`${world.url}/console#/system/gateway`);
+    const file = join(world.dir, "copy.db");
+    await page.getByLabel("Back up to").fill(file);
+    later = 16 * 60_000;
+    await page.getByRole("button", { name: "Back up" }).click();
+    const dialog = page.getByRole("dialog", { name: "Show the token again" });
+    await dialog.getByLabel("Gateway token").fill("wrong");
+    await dialog.getByRole("button", { name: "Go on" }).click();
+    await dialog.getByText("That is not the gateway token.").waitFor();
+    expect(existsSync(file)).toBe(false);
+    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
+    await dialog.getByRole("button", { name: "Go on" }).click();
+    await page.getByText(/^Backed up .*copy\.db/).waitFor();
+    expect(existsSync(file)).toBe(true);
+  }, 120_000);
+
+  it("keep a secret that came with the token, and nothing if the question is closed", async () => {
+    later += 16 * 60_000;
+    await page.route("**/admin/v1/mappings", async (route) => {
+      const response = await route.fetch();
+      const answer = (await response.json()) as { paths: object[] };
+      const path = { path: "crm", methods: ["POST"], auth: "signature", allowIps: null, maxBodyBytes: 1024 };
+      await route.fulfill({ json: { ...answer, paths: [path] } });
+    });
+    const candidate = { id: 1, address: "192.0.2.7", at: new Date().toISOString() };
+    let isProved = false;
+    await page.route("**/admin/v1/hooks/secrets**", (route) =>
+      route.request().method() === "GET"
+        ? route.fulfill({ json: { candidates: [candidate] } })
+        : isProved
+          ? route.fulfill({ json: { file: "secrets/crm" } })
+          : route.fulfill({ status: 403, json: { error: { code: "token_needed", message: "show the gateway token again" } } }),
+    );
+    await page.goto(`${world.url}/console#/system/mappings`);
+    await page.getByRole("button", { name: "Secrets that came" }).click();
+    await page.getByRole("button", { name: "Accept secret 1" }).click();
+    const dialog = page.getByRole("dialog", { name: "Show the token again" });
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByText("show the gateway token again").waitFor();
+    await page.getByRole("button", { name: "Accept secret 1" }).click();
+    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
+    isProved = true;
+    await dialog.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("The secret is kept in secrets/crm.").waitFor();
+    await page.unrouteAll({ behavior: "wait" });
+  }, 120_000);
+});
+
+describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
+  const { world, page } = useConsole({ config: { gateway: { console: "read" } } });
+
+  it("what writes files is disabled, and says why", async () => {
+    const event = (await world.post("/hooks/nowhere", { id: 7 })).headers.get("x-request-id") as string;
+    await page.goto(`${world.url}/console#/system/gateway`);
+    await page.getByText("This console may write no file (gateway.console)").first().waitFor();
+    expect(await page.getByRole("button", { name: "Back up" }).isDisabled()).toBe(true);
+    await page.goto(`${world.url}/console#/events/${event}`);
+    const freeze = page.getByRole("button", { name: "Freeze as a test" });
+    await expect.poll(() => freeze.isDisabled()).toBe(true);
+    expect(await freeze.getAttribute("title")).toMatch(/may write no file/);
+    await page.keyboard.press("f");
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await page.goto(`${world.url}/console#/mappings/new?event=${event}`);
+    for (const name of ["Propose", "Freeze as test"])
+      expect(await page.getByRole("button", { name }).getAttribute("title")).toMatch(/may write no file/);
+  }, 120_000);
+});

@@ -1,0 +1,188 @@
+import { DatabaseSync } from "node:sqlite";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newId } from "../../src/core/ids.ts";
+import { NO_BROWSER } from "./browser.ts";
+import { createBenchWorld, openBench, type BenchPage } from "./bench.ts";
+
+const STEP_MS = 600_000;
+
+/** Copies the one event of a store until it has so many more, each ten minutes after the one before. */
+function addEvents(dir: string, count: number): void {
+  const db = new DatabaseSync(join(dir, ".rouse", "rouse.db"));
+  const { seq, at } = db.prepare("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1").get() as { seq: number; at: number };
+  const insert = db.prepare(`INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body)
+    SELECT ?, ?, ?, path, credential, outcome, mapping, head, actions, body FROM events WHERE seq = ?`);
+  const first = at - count * STEP_MS;
+  db.exec("BEGIN");
+  for (let n = 1; n <= count; n++) insert.run(seq + n, newId("evt", first + n * STEP_MS), first + n * STEP_MS, seq);
+  db.exec(`UPDATE events SET at = ${first} WHERE seq = ${seq}`);
+  db.exec(`UPDATE marks SET seq = ${seq + count} WHERE name = 'intake'; COMMIT`);
+  db.close();
+}
+
+describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
+  let world: Awaited<ReturnType<typeof createBenchWorld>>;
+  let one: BenchPage;
+  beforeEach(async () => {
+    world = await createBenchWorld();
+    one = await openBench(world);
+  }, 120_000);
+  afterEach(async () => {
+    await one?.close();
+    await world?.stop();
+  });
+  const goto = (hash: string) => one.page.goto(`${world.url}/console${hash}`);
+
+  it("opens a new mapping for an event whose path no mapping covers", async () => {
+    const { headers } = await world.post("/hooks/crm/deals", { type: "deal", id: 7 });
+    const { body } = await world.post("/hooks/agent", { message: "Hello" });
+    for (const [id, path] of [
+      [headers.get("x-request-id"), "crm/deals"],
+      [body.eventId, "agent"],
+    ]) {
+      await goto(`#/events/${id}`);
+      await one.button("Edit beside").waitFor();
+      await one.page.keyboard.press("e");
+      await one.page.waitForURL(`**/console#/mappings/new?event=${id}`);
+      await one.line(`path: "${path}"`).waitFor();
+      await one
+        .pane("Request")
+        .getByText(path === "agent" ? "message" : "type", { exact: true })
+        .waitFor();
+    }
+  }, 120_000);
+
+  it("shows what changes in the texts word by word, counts over more events, and says over how many a save was compared", async () => {
+    await world.order(140);
+    addEvents(world.dir, 1200);
+    await one.open("#/mappings/order");
+    await one.pane("Result").getByText("by order").waitFor();
+    await one.line("messageTemplate").click();
+    await one.page.keyboard.press("End");
+    for (let steps = 0; steps < 2; steps++) await one.page.keyboard.press("ArrowLeft");
+    await one.page.keyboard.type(" EUR");
+    const pane = one.pane("What if");
+    await pane.getByText("200 text changed").waitFor();
+    await pane.getByLabel("Events").selectOption({ label: "last 1,000" });
+    await pane.getByText("1,000 text changed").waitFor();
+    await pane.getByLabel("Events").selectOption({ label: "last 10,000" });
+    await pane.getByText("1,201 text changed").waitFor();
+    await pane.getByText("1 group").click();
+    const words = pane.getByRole("figure").first();
+    expect((await words.locator("ins").allInnerTexts()).join("").trim()).toBe("EUR");
+    expect(await words.locator("pre").innerText()).toContain("Order 7 of 140 EUR");
+    await one.button("Save…").click();
+    await one.page.getByRole("dialog", { name: "Save" }).getByText("What if, over 1,000 events:").waitFor();
+    await one.page.keyboard.press("Escape");
+    // A condition that no longer holds: fewer runs a day.
+    await one.change("$gte", "100", "150");
+    await pane.getByText("−1,201 run").waitFor();
+    await pane.getByText(/[+−][\d.,]+ runs a day/).waitFor();
+    expect(one.problems).toEqual([]);
+  }, 180_000);
+
+  it("tries the text as a draft beside live traffic, and leaves the mapping as it is", async () => {
+    const before = world.readConfig();
+    await world.order(40);
+    await one.open("#/mappings/order");
+    await one.change("$gte", "100", "10");
+    await one.pane("Result").getByText("by order").waitFor();
+    for (const name of ["Propose", "Freeze as test", "Try", "Save…"]) await one.button(name).waitFor();
+    await one.button("Try").click();
+    const dialog = one.page.getByRole("dialog", { name: "Try" });
+    expect(await dialog.getByLabel("Name of the draft").inputValue()).toBe("order-try");
+    await dialog.getByRole("button", { name: "Try", exact: true }).click();
+    await one.button("Stop the trial").waitFor();
+    await one.page.waitForURL(/#\/mappings\/draft%3Aorder-try/);
+    expect(readFileSync(join(world.dir, "mappings/drafts/order-try.json5"), "utf8")).toContain("$gte: 10 }");
+    expect((await world.order(50)).runId).toBeUndefined();
+    await world.until(async () => (await world.admin("/admin/v1/trials")).body.trials[0]?.matched === 1);
+    expect(world.readConfig()).toBe(before);
+    // What is written is still offered, and a name is taken once.
+    await goto("#/mappings/order");
+    await one.button("Take it up").click();
+    await one.line("$gte: 10 ").waitFor();
+    await one.pane("Problems").getByText("no problem").waitFor();
+    await one.button("Try").click();
+    await dialog.getByRole("button", { name: "Try", exact: true }).click();
+    await dialog.getByText("is there already").waitFor();
+    expect(existsSync(join(world.dir, "mappings/drafts/order-try-2.json5"))).toBe(false);
+    expect(one.problems.filter((text) => !text.includes("status of 4"))).toEqual([]);
+  }, 180_000);
+
+  it("says what failed, and what is gone, in each pane and list", async () => {
+    await world.order(40);
+    const answer = { error: { code: "store_unavailable", message: "The store does not answer. Look at store.url." } };
+    const fail = (glob: string) => one.page.route(glob, (route) => route.fulfill({ status: 503, json: answer }));
+    await fail("**/admin/v1/events?*");
+    await one.open("#/mappings/order");
+    await one.pane("Events").getByText("The store does not answer.").waitFor();
+    expect(await one.pane("Events").getByText("No event of this path is kept").count()).toBe(0);
+    await one.page.unroute("**/admin/v1/events?*");
+    await one.pane("Events").getByRole("button", { name: "Try again" }).click();
+    await one.pane("Events").getByRole("option").first().waitFor();
+    await goto("#/mappings/order?event=evt_gone");
+    await one.pane("Request").getByText("older than the time for which records are kept").waitFor();
+    for (const glob of ["**/admin/v1/events?*", "**/admin/v1/changes", "**/admin/v1/trials"]) await fail(glob);
+    world.write("mappings/drafts/later.json5", `{ id: "later", mappings: [{ id: "later", match: { path: "x" }, messageTemplate: "x" }] }`);
+    await goto("#/mappings");
+    await one.page.getByRole("link", { name: "later", exact: true }).waitFor();
+    await expect.poll(() => one.page.getByText("Not loaded, for the same reason.").count()).toBe(2);
+    expect(await one.page.getByText("The store does not answer.").count()).toBe(1);
+    expect(await one.page.getByRole("row", { name: /^1 order/ }).innerText()).toContain("not known");
+    await one.page.unrouteAll({ behavior: "wait" });
+    // Neither a mapping, nor a draft, nor a page goes by its age.
+    for (const [hash, words] of [
+      ["#/mappings/nothing", "It may have been renamed or removed."],
+      ["#/mappings/draft:nothing", "It may have been renamed or removed."],
+      ["#/nothing", "There is no page at this address."],
+    ] as const) {
+      await goto(hash);
+      await one.page.getByText(words).waitFor();
+      expect(await one.page.getByText("older than the time").count()).toBe(0);
+    }
+    await one.page.getByRole("link", { name: "Go to the overview" }).click();
+    await one.page.getByRole("heading", { name: "Overview" }).waitFor();
+  }, 180_000);
+
+  it("inserts a field as a condition or as an expression, so that the text stays valid", async () => {
+    await world.order(140);
+    await one.open("#/mappings/order");
+    await one.pane("Result").getByText("by order").waitFor();
+    const insert = async (): Promise<void> => one.pane("Request").getByTitle("id", { exact: true }).click();
+    await one.line("$gte").getByText("100", { exact: true }).dblclick();
+    await one.page.keyboard.press("ArrowRight");
+    await one.page.keyboard.press("ArrowRight");
+    await one.page.keyboard.press("ArrowRight");
+    await insert();
+    await one.line("$gte: 100 }, id: 7").waitFor();
+    await one.pane("Problems").getByText("no problem").waitFor();
+    await one.line("messageTemplate").click();
+    await one.page.keyboard.press("End");
+    await one.page.keyboard.press("Enter");
+    await one.page.keyboard.type("name: ");
+    await insert();
+    await one.line('name: "{{id}}"').waitFor();
+    await one.pane("Problems").getByText("no problem").waitFor();
+    await one.pane("Why").getByText("✓ id").waitFor();
+    expect(one.problems).toEqual([]);
+  }, 120_000);
+
+  it("lists a change on System with who made it, and from which version", async () => {
+    await world.order(40);
+    await one.open("#/mappings/order");
+    await one.change("$gte", "100", "10");
+    await one.button("Save…").click();
+    const dialog = one.page.getByRole("dialog", { name: "Save" });
+    await dialog.getByText("Tests:").waitFor();
+    await dialog.getByRole("button", { name: "Save", exact: true }).click();
+    await one.page.getByText("Saved in rouse.json5").waitFor();
+    await goto("#/system/config");
+    const [version] = (await world.admin("/admin/v1/changes")).body.versions as { from: string }[];
+    const row = one.page.getByRole("region", { name: "List of changes" }).getByRole("row", { name: /change of order/ });
+    await row.waitFor();
+    expect(await row.innerText()).toMatch(new RegExp(`console 127\\.0\\.0\\.1\\s+${version?.from.slice(0, 10)}`));
+  }, 120_000);
+});

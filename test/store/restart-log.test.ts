@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { copyLog, openHold, restartLog } from "../../src/store/sqlite/restart-log.ts";
+
+let dir: string;
+let gateway: DatabaseSync;
+let thread: DatabaseSync;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-restart-log-"));
+  const open = (): DatabaseSync => {
+    const db = new DatabaseSync(join(dir, "rouse.db"));
+    db.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=50;");
+    return db;
+  };
+  gateway = open();
+  thread = open();
+  gateway.exec("CREATE TABLE notes (text TEXT)");
+});
+afterEach(() => {
+  gateway.close();
+  thread.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const write = (): void => gateway.exec("INSERT INTO notes VALUES ('one more')");
+
+describe("a log that is copied while the gateway writes", () => {
+  it("is not started again from its beginning by the gateway's next commit, though all of it was copied", () => {
+    const hold = openHold(join(dir, "rouse.db"));
+    for (let n = 0; n < 20; n++) write();
+    hold.take();
+    const { frames, complete } = copyLog(thread);
+    expect(complete).toBe(true);
+    write();
+    expect(copyLog(thread).frames).toBeGreaterThan(frames);
+    hold.release();
+    expect(restartLog(thread).complete).toBe(true);
+    write();
+    expect(copyLog(thread).frames).toBeLessThan(frames);
+    hold.close();
+  });
+
+  it("can be held again and again, and is let go when it is closed", () => {
+    const hold = openHold(join(dir, "rouse.db"));
+    for (let round = 0; round < 3; round++) {
+      write();
+      hold.take();
+      copyLog(thread);
+      hold.release();
+      expect(restartLog(thread).complete).toBe(true);
+    }
+    hold.take();
+    hold.close();
+    write();
+    expect(restartLog(thread).complete).toBe(true);
+  });
+});
