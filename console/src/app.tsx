@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { awaySince, signedOut, versions } from "./api.ts";
 import { loadPage, PAGES, type PageEntry } from "./pages.ts";
 import { Rail } from "./rail.tsx";
@@ -73,7 +73,7 @@ function Outlet({ entry: { name, title } }: { entry: PageEntry }) {
 
 /** `g` and then the letter of a page goes there. */
 function useGoKeys(): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     let pending = 0;
     const listen = (event: KeyboardEvent): void => {
       if (isTyping(event) || isBehindDialog() || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -26,7 +26,8 @@ function Composer({ agent }: { agent: string }) {
   const busy = turns.value.some(({ state }) => state === "running");
   // Before the page is drawn: what is seen is kept, even if the page is loaded again at once.
   useLayoutEffect(() => localStorage.setItem(DRAFT, text), [text]);
-  useEffect(() => field.current?.focus(), []);
+  // With the elements, not after they are painted: the focus does not go away from what was chosen meanwhile.
+  useLayoutEffect(() => field.current?.focus(), []);
   const send = (): void => {
     if (text.trim() === "" || busy) return;
     void say(text.trim(), agent);
