@@ -111,3 +111,5 @@ async function main(): Promise<void> {
 }
 
 await main();
+// The browser stays open for the whole process.
+process.exit();

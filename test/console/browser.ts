@@ -1,7 +1,5 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium, type BrowserContext } from "playwright-core";
+import { existsSync } from "node:fs";
+import { chromium, type Browser, type BrowserContext } from "playwright-core";
 
 /** Where Debian's package puts it; `CHROMIUM` names another one. */
 const EXECUTABLE = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -13,20 +11,19 @@ const EXECUTABLE = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 export const NO_BROWSER = !existsSync(EXECUTABLE) && process.env["TEST_CHROMIUM_REQUIRED"] === undefined;
 if (NO_BROWSER) console.log(`tests in a browser are left out: there is no ${EXECUTABLE} (apt-get install chromium)`);
 
-/** Opens a headless Chromium with a profile of its own. It reaches nothing but what the test opens. */
+let browser: Promise<Browser> | undefined;
+
+/**
+ * Opens a context of its own in the headless Chromium of this process, which is started once: files of tests that share a process
+ * share it. It ends with the process. It reaches nothing but what the test opens.
+ */
 export async function openBrowser(): Promise<{ context: BrowserContext; close(): Promise<void> }> {
-  const profile = mkdtempSync(join(tmpdir(), "rouse-chromium-"));
-  const context = await chromium.launchPersistentContext(profile, {
+  browser ??= chromium.launch({
     executablePath: EXECUTABLE,
     args: "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split(
       " ",
     ),
   });
-  return {
-    context,
-    async close() {
-      await context.close();
-      rmSync(profile, { recursive: true, force: true });
-    },
-  };
+  const context = await (await browser).newContext();
+  return { context, close: () => context.close() };
 }

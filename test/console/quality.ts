@@ -90,9 +90,10 @@ interface AxeViolation {
 
 /** Fails for what axe finds that is serious or critical. The debugger runs it: the page's policy lets no script in. */
 export async function expectAccessible(page: Page): Promise<void> {
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source);
   // The rows of a long list are alike, and axe takes long for each.
   const found = (await page.evaluate(
-    `${axe.source}; axe.run({ exclude: [["tbody tr:nth-child(n+12)"]] }, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+    `axe.run({ exclude: [["tbody tr:nth-child(n+12)"]] }, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   )) as AxeViolation[];
   const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
   expect(
