@@ -14,6 +14,25 @@ export interface Resource<T> {
 const SIGN_OF_LOADING_MS = 150;
 const REFRESH_MS = 5000;
 
+const refreshed = new Set<() => void>();
+let ticking: ReturnType<typeof setInterval> | undefined;
+
+/** Calls `refresh` every five seconds, together with all others: figures beside each other are of the same moment. Returns what ends it. */
+function onTick(refresh: () => void): () => void {
+  refreshed.add(refresh);
+  if (refreshed.size === 1) ticking = setInterval(() => refreshed.forEach((each) => each()), REFRESH_MS);
+  return () => {
+    refreshed.delete(refresh);
+    if (refreshed.size === 0) clearInterval(ticking);
+  };
+}
+
+/** Calls `refresh` every so many milliseconds. Returns what ends it. */
+function onInterval(refresh: () => void, interval: number): () => void {
+  const timer = setInterval(refresh, interval);
+  return () => clearInterval(timer);
+}
+
 export interface ResourceOptions {
   /** Asks again every five seconds, or as often as it says in ms, while the page is visible. */
   live?: boolean | number;
@@ -56,7 +75,7 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
       // An answer that takes longer than that is waited for.
       if (!underWay.current && !document.hidden && !signedOut.value) reload();
     };
-    const timer = live === false ? 0 : setInterval(refresh, live === true ? REFRESH_MS : live);
+    const end = live === false ? undefined : live === true ? onTick(refresh) : onInterval(refresh, live);
     // What failed while the gateway was away, or because the session had ended, is asked again when that is over.
     const isOut = computed(() => signedOut.value || awaySince.value !== null);
     let wasOut = isOut.peek();
@@ -65,7 +84,7 @@ export function useResource<T>(path: string | null, { live = false }: ResourceOp
       wasOut = out;
     });
     return () => {
-      clearInterval(timer);
+      end?.();
       stop();
     };
   }, [path, live, reload]);
