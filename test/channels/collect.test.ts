@@ -4,6 +4,7 @@ import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { createHeldClock, type HeldClock } from "./held-clock.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
 describe("how long further messages are waited for", () => {
@@ -21,8 +22,10 @@ describe("how long further messages are waited for", () => {
 
 let world: World;
 let provider: Provider;
+let clock: HeldClock;
 const slow = { gate: gate() };
 beforeEach(async () => {
+  clock = createHeldClock();
   provider = await createProvider();
   slow.gate = gate();
   provider.answer = async (request, response) => {
@@ -41,6 +44,12 @@ afterEach(async () => {
 });
 
 const say = (text: string, more: object = {}): Promise<void> => sayOn(world, message(text, more));
+/** Messages between which no time passes. */
+async function sayQuickly(...said: readonly Parameters<typeof sayOn>[1][]): Promise<void> {
+  clock.hold();
+  for (const each of said) await sayOn(world, each);
+  clock.release();
+}
 const sent = () => sentOn(world);
 const whenSent = (count: number) => world.until(async () => sent().length === count);
 const runs = async (): Promise<{ id: string; status: string }[]> => (await world.admin("/admin/v1/runs")).body.runs;
@@ -60,9 +69,9 @@ function collectTests(storeConfig: () => object): void {
         ...storeConfig(),
         channels: { pipe: { allowFrom: ["ann", "bob"] } },
         owner: { pipe: "ann" },
-        // Longer than a busy machine takes between two messages.
         sessions: { quietTime: "300ms", ...sessions },
       },
+      clock,
       ...(dir === undefined ? {} : { dir }),
     });
   };
@@ -70,7 +79,7 @@ function collectTests(storeConfig: () => object): void {
   it("five quick messages of an idle session make one answer, to the last of them, in order", async () => {
     await open();
     const said = ["one", "two", "three", "four", "five"].map((text) => message(text));
-    for (const body of said) await sayOn(world, body);
+    await sayQuickly(...said);
     await whenSent(1);
     await idle();
     expect(sent()).toHaveLength(1);
@@ -86,8 +95,8 @@ function collectTests(storeConfig: () => object): void {
 
   it("messages of several people of a room keep their authors, and the answer goes to the room", async () => {
     await open();
-    await say("Lunch?", { from: "ann", to: "lounge", direct: false });
-    await say("Pizza!", { from: "bob", to: "lounge", direct: false });
+    const lounge = { to: "lounge", direct: false };
+    await sayQuickly(message("Lunch?", { from: "ann", ...lounge }), message("Pizza!", { from: "bob", ...lounge }));
     await whenSent(1);
     await idle();
     expect(sent()).toMatchObject([{ to: "lounge" }]);
@@ -98,7 +107,7 @@ function collectTests(storeConfig: () => object): void {
     await open();
     await say("slow alpha");
     await world.until(async () => provider.requests.length === 1);
-    for (const text of ["beta", "gamma", "delta"]) await say(text);
+    await sayQuickly(message("beta"), message("gamma"), message("delta"));
     expect(provider.requests).toHaveLength(1);
     slow.gate.open();
     await whenSent(2);
@@ -114,8 +123,7 @@ function collectTests(storeConfig: () => object): void {
     await world.until(async () => provider.requests.length === 1);
     await say("beta");
     await say("/new");
-    await say("gamma");
-    await say("delta", { to: "room-2" });
+    await sayQuickly(message("gamma"), message("delta", { to: "room-2" }));
     slow.gate.open();
     await whenSent(5);
     await idle();
@@ -137,12 +145,14 @@ function collectTests(storeConfig: () => object): void {
   });
 
   it("a gateway that is stopped meanwhile answers each message once, together", async () => {
-    await open({ quietTime: "4s" });
+    await open();
+    clock.hold();
     await say("one");
     await say("two");
     await world.gateway.stop();
     expect(provider.requests).toHaveLength(0);
-    await open({ quietTime: "4s" }, world.dir);
+    clock.release();
+    await open({}, world.dir);
     await whenSent(1);
     await idle();
     expect(sent()).toHaveLength(1);

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { checkFileUrl } from "../../src/channel-kit/files.ts";
 import { pdf } from "../e2e/office/files.ts";
 import { ask, IMAGE, lastText, openWorld, pass, REPORT, report, VOICE } from "./contents.ts";
+import { createHeldClock } from "./held-clock.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
 const vendor = (id: string): Vendor => VENDORS.find((one) => one.id === id) as Vendor;
@@ -93,11 +94,17 @@ describe("files of messages", () => {
   });
 
   it("that were sent one quickly after the other are answered together", async () => {
-    const opened = await openWorld(telegram);
+    const clock = createHeldClock();
+    const opened = await openWorld(telegram, {}, { clock });
     const { far, world, provider } = opened;
+    clock.hold();
     await pass(world, await far.sends.file(IMAGE, "first"));
     await pass(world, await far.sends.file(VOICE, ""));
-    expect(await ask(opened, far.sends.file(REPORT, "third"))).toBe("I was given: an image, spoken words, a document");
+    await pass(world, await far.sends.file(REPORT, "third"));
+    // All three are there, and no turn has begun.
+    await world.until(async () => (await world.admin("/admin/v1/runs")).body.runs.length === 3);
+    clock.release();
+    expect((await world.until(async () => far.arrived()[0])).text).toBe("I was given: an image, spoken words, a document");
     expect(provider.requests).toHaveLength(1);
     expect(lastText(provider)).toMatch(/first[^]*third/);
   });

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, onTestFinished } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { png } from "../platform/images.ts";
@@ -64,13 +65,14 @@ interface OpenOptions {
   /** The folder of a gateway, to be started again, and its far side. */
   dir?: string;
   again?: FarSide;
+  clock?: Clock;
 }
 
 /** Opens a gateway with one channel, a model that reports what it was given, and what transcribes. */
 export async function openWorld(
   { id, section, start }: Vendor,
   top: { transcription?: undefined; attachments?: object; threads?: object } = {},
-  { images = true, more = {}, config = {}, dir, again }: OpenOptions = {},
+  { images = true, more = {}, config = {}, dir, again, clock }: OpenOptions = {},
 ) {
   const far = again ?? (await start());
   if (!again) onTestFinished(async () => far.close());
@@ -83,6 +85,7 @@ export async function openWorld(
   const speech = { type: "openai-compatible", baseUrl: voice.url, apiKey: "canary-speech-key" };
   const world = await createWorld({
     ...(dir !== undefined && { dir }),
+    ...(clock && { clock }),
     config: {
       ...base,
       models: { ...base.models, providers: { local, speech } },
