@@ -3,9 +3,9 @@ import { configDefaults, defineConfig } from "vitest/config";
 
 const shared = {
   // Waiting is patient, so that a loaded machine fails no test that would pass: how fast something is, soaks measure.
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
-  expect: { poll: { timeout: 30_000 } },
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 60_000 } },
   setupFiles: "test/patience.ts",
   pool: "forks" as const,
   // Many threads that compile and end at the same time now and then kill a process of Node 24 on processors with protection keys

@@ -4,7 +4,7 @@ import { vi } from "vitest";
  * How long a test waits at least for what must come, in milliseconds. Vitest's own second is less than one request may take on a
  * machine whose cores are all busy; what comes at once is still seen at once. How fast something is, soaks measure.
  */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 type WaitFor = typeof vi.waitFor;
 const PATCHED = Symbol.for("rouse.patience");

@@ -39,4 +39,4 @@ it("a decision that was refused is shown with its approval, by the command line 
   } finally {
     await browser.close();
   }
-}, 60_000);
+});

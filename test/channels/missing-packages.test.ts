@@ -49,7 +49,7 @@ beforeAll(async () => {
     JSON.stringify({ gateway: { port: 0 }, hooks: { enabled: true, token: "t".repeat(32) }, channels }),
   );
   program = await startProgram(process.execPath, [join(dir, "bin/rouse.js"), "start"], { cwd: join(dir, "home") });
-}, 60_000);
+});
 afterAll(async () => {
   await program.stop();
   await mattermost.close();

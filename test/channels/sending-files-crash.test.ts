@@ -144,5 +144,4 @@ it.each(POINTS)(
     });
     expect(await askGateway(second, `/deliveries/${ended.id}/retry?arrived=1`, "POST")).toMatchObject({ error: { code: "not_retryable" } });
   },
-  120_000,
 );

@@ -51,7 +51,7 @@ it("shows a prompt that was made worse as worse over 50 cases, contacts no serve
   expect(tools.requests).toBe(0);
   // Nothing is stored.
   expect(await list()).toEqual(files);
-}, 60_000);
+});
 
 it("compares what was found in documents with what is found now", async () => {
   world = await createEvalWorld(({ results }) =>

@@ -29,7 +29,7 @@ function failureTests(begin: () => Promise<{ world: World; cli: CliWorld; end():
     ({ world, cli, end } = await begin());
     for (let n = 0; n < 3; n++) await world.post("/hooks/shop", { type: "refund", id: n });
     for (const id of ["a17", "b18"]) await world.post("/hooks/billing", { id });
-  }, 60_000);
+  });
   afterAll(() => end?.());
 
   const list = async (query = ""): Promise<Answer> => (await world.admin(`/admin/v1/failures${query}`)).body;

@@ -94,4 +94,4 @@ it("hooks get their turns while a config with 1,000 mappings is read", async () 
   process.stderr.write(`${Math.round(whole)} ms, at most ${Math.round(longest)} ms without a turn\n`);
   // One part after the other, the longest of which is to read the file.
   expect(longest).toBeLessThan(whole * 0.4);
-}, 60_000);
+});

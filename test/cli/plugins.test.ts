@@ -37,7 +37,7 @@ beforeAll(async () => {
   packages = await mkdtemp(join(tmpdir(), "rouse-packages-"));
   first = pack("1.0.0", plugin("sent"));
   second = pack("1.1.0", plugin("failed"));
-}, 60_000);
+});
 afterAll(() => rm(packages, { recursive: true, force: true }));
 beforeEach(async () => {
   cli = await createCli();
@@ -68,7 +68,7 @@ describe("rouse plugins add", () => {
     expect(readConfig()).toContain("// made by hand");
     expect(JSON.parse(readFileSync(join(cli.dir, "package.json"), "utf8"))).not.toHaveProperty("dependencies.rouse-plugin-acme");
     expect((await rouse("config", "validate")).err).toContain("channels.acme");
-  }, 60_000);
+  });
 
   it("refuses at load what is not as it was added, and accepts it once it is added again", async () => {
     await rouse("plugins", "add", first);
@@ -101,7 +101,7 @@ describe("rouse plugins add", () => {
 
     await rm(installed("rouse-plugin-acme"), { recursive: true });
     expect((await rouse("config", "validate")).err).toContain('the package "rouse-plugin-acme" is not installed');
-  }, 60_000);
+  });
 
   it.each([
     "--registry=http://127.0.0.1:1/",

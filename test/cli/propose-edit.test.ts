@@ -42,14 +42,14 @@ describe("a proposal that mends the nearest mapping", () => {
     expect([world.hasDraft("big-fix"), await world.listFixtures("shop").catch(() => [])]).toEqual([false, []]);
     // The name of a draft that is not written is not taken.
     await propose({ fix: "big", write: false, events });
-  }, 60_000);
+  });
 
   it("of an event that the wrong mapping took: says that this mapping still takes it before", async () => {
     await open({ id: "all", match: { path: "shop" }, messageTemplate: "Any {{id}}" }, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
     const { proposal } = await propose({ fix: true, write: false, events });
     expect(proposal).toMatchObject({ mapping: "big", events: [{ isTaken: true, takenBefore: "all" }] });
-  }, 60_000);
+  });
 
   it.each([
     ["$gt", { $gt: 50 }, { $gte: 40 }],
@@ -59,20 +59,16 @@ describe("a proposal that mends the nearest mapping", () => {
     ["$eq", { $eq: 1 }, { $in: [1, 40] }],
     ["$ne", { $ne: 40 }, { $exists: true }],
     ["$nin", { $nin: [40, 41] }, { $nin: [41] }],
-  ])(
-    "widens %s so that it holds for the event, and no further",
-    async (_what, written, mended) => {
-      await open({ ...BIG, match: { path: "shop", payload: { type: "order", total: written } } });
-      const { proposal } = await propose({
-        fix: "big",
-        write: false,
-        events: await world.post("shop", { type: "order", id: 7, total: 40 }),
-      });
-      expect(proposal.events).toMatchObject([{ isTaken: true }]);
-      expect(JSON.parse(proposal.edit?.after ?? "{}").match.payload.total).toEqual(mended);
-    },
-    60_000,
-  );
+  ])("widens %s so that it holds for the event, and no further", async (_what, written, mended) => {
+    await open({ ...BIG, match: { path: "shop", payload: { type: "order", total: written } } });
+    const { proposal } = await propose({
+      fix: "big",
+      write: false,
+      events: await world.post("shop", { type: "order", id: 7, total: 40 }),
+    });
+    expect(proposal.events).toMatchObject([{ isTaken: true }]);
+    expect(JSON.parse(proposal.edit?.after ?? "{}").match.payload.total).toEqual(mended);
+  });
 
   it("on the command line: `--fix` alone, with the reason and the change; the draft is accepted as others are", async () => {
     await open(SMALL, BIG);
@@ -85,7 +81,7 @@ describe("a proposal that mends the nearest mapping", () => {
     expect((await world.cli.rouse(["drafts", "accept", "big-fix", "--yes"])).code).toBe(0);
     await world.post("shop", { type: "order", id: 8, total: 41 });
     expect(await world.countRuns("big")).toBe(1);
-  }, 60_000);
+  });
 
   it("is refused with the reason if nothing can be mended, or no mapping is near", async () => {
     await open({ ...BIG, match: { path: "shop", payload: { type: { $regex: "^x" } } } });
@@ -100,5 +96,5 @@ describe("a proposal that mends the nearest mapping", () => {
     const taken = await world.post("shop", { type: "x1", id: 8 });
     const near = await world.admin("/proposals", { fix: true, write: false, model: false, events: taken });
     expect([near.status, await near.text()]).toEqual([400, expect.stringContaining("no mapping of your files is near")]);
-  }, 60_000);
+  });
 });

@@ -13,7 +13,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     world.model.handler = transferOnce({ to: "<img src=x onerror=alert(1)>", amount: 50 });
     await page.goto(`${world.url}/console#/approvals`);
     await page.getByText("No call waits for approval").waitFor();
-  }, 120_000);
+  });
 
   const detail = () => page.locator(".detail");
   const asked = async (count = 1) => {
@@ -50,7 +50,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await page.getByRole("row", { name: /approve/ }).waitFor();
     expect((await world.admin(`/admin/v1/approvals/${one?.id}`)).body.approval.refused).toEqual([]);
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 
   it("says who asked: a person on a channel, a hook, a schedule", async () => {
     await asked();
@@ -68,7 +68,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     for (const { id } of await world.open(4))
       await world.admin(`/admin/v1/approvals/${id}`, { method: "POST", body: JSON.stringify({ verdict: "deny" }) });
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 
   it.each([
     ["r", "repeat", "Repeat the call"],
@@ -135,7 +135,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await detail().getByText("by operator").waitFor();
     await world.until(async () => world.bank.calls.length === 1);
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 
   it("shows the rule before it saves it, lists it, and takes it away", async () => {
     const [one] = await asked();
@@ -159,5 +159,5 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await page.getByText("No rule yet").waitFor();
     expect(await rules()).toEqual([]);
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 });

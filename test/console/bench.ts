@@ -61,7 +61,6 @@ export async function createBenchWorld(): Promise<
 export async function openBench(world: World): Promise<BenchPage> {
   const browser = await openBrowser();
   const { page, problems } = await openConsole(browser.context, world);
-  page.setDefaultTimeout(20_000);
   await page.setViewportSize({ width: 1280, height: 800 });
   const line = (text: string): Locator => page.locator(".cm-line", { hasText: text });
   return {

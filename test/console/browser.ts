@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { chromium, type Browser, type BrowserContext } from "playwright-core";
 
+/** How long a page is waited for, in milliseconds: longer than what busy cores take. */
+const PATIENCE_MS = 60_000;
 /** Where Debian's package puts it; `CHROMIUM` names another one. */
 const EXECUTABLE = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
@@ -25,5 +27,6 @@ export async function openBrowser(): Promise<{ context: BrowserContext; close():
     ),
   });
   const context = await (await browser).newContext();
+  context.setDefaultTimeout(PATIENCE_MS);
   return { context, close: () => context.close() };
 }

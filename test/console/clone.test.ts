@@ -87,4 +87,4 @@ it("builds the page at the first visit, also of two gateways at once, and says w
   writeFileSync(source, `${good}\n// repaired\n`);
   expect((await visit(one)).status).toBe(200);
   await expect.poll(builds, { timeout: 60_000 }).toHaveLength(2);
-}, 120_000);
+});

@@ -72,28 +72,24 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
     ],
   ];
 
-  it.each(actions)(
-    "is asked about before it is done: %s",
-    async (button, prepare) => {
-      const address = await prepare();
-      const written: string[] = [];
-      page.on("request", (request) => request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`));
-      await page.goto(`${world.url}/console${address}`);
-      await page.reload();
-      const opener = page.locator("main").getByRole("button", { name: button, exact: true }).first();
-      const dialog = page.getByRole("dialog");
-      const cancel = dialog.getByRole("button", { name: "Cancel", exact: true }).first();
-      for (const close of [() => page.keyboard.press("Escape"), () => cancel.click()]) {
-        await opener.click();
-        await cancel.waitFor();
-        await close();
-        await dialog.waitFor({ state: "detached" });
-        // The keyboard goes on where it was.
-        expect(await opener.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
-      }
-      expect(written).toEqual([]);
-      expect(problems).toEqual([]);
-    },
-    30_000,
-  );
+  it.each(actions)("is asked about before it is done: %s", async (button, prepare) => {
+    const address = await prepare();
+    const written: string[] = [];
+    page.on("request", (request) => request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`));
+    await page.goto(`${world.url}/console${address}`);
+    await page.reload();
+    const opener = page.locator("main").getByRole("button", { name: button, exact: true }).first();
+    const dialog = page.getByRole("dialog");
+    const cancel = dialog.getByRole("button", { name: "Cancel", exact: true }).first();
+    for (const close of [() => page.keyboard.press("Escape"), () => cancel.click()]) {
+      await opener.click();
+      await cancel.waitFor();
+      await close();
+      await dialog.waitFor({ state: "detached" });
+      // The keyboard goes on where it was.
+      expect(await opener.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+    }
+    expect(written).toEqual([]);
+    expect(problems).toEqual([]);
+  });
 });

@@ -13,7 +13,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     world.model.handler = transferOnce({ to: { "odd name": [{ iban: "DE1" }] }, amount: 50 });
     await world.post("/hooks/agent", { message: "Pay.", wakeMode: "next-heartbeat", deliver: false });
     await world.open();
-  }, 120_000);
+  });
 
   const clipboard = () => page.evaluate<string>("navigator.clipboard.readText()");
   const detail = () => page.locator(".detail");

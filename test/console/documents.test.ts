@@ -21,7 +21,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     writeFileSync(join(world.dir, "files/guide.md"), GUIDE);
     writeFileSync(join(world.dir, "files/large.txt"), "x".repeat(1_000_001));
     writeFileSync(join(world.dir, "files/broken.pdf"), "%PDF-1.4 this is none");
-  }, 60_000);
+  });
 
   const show = async (hash: string): Promise<void> => {
     problems.length = 0;

@@ -72,7 +72,7 @@ describe.skipIf(NO_BROWSER)("an empty page of a gateway behind a public address,
     it("names the address that senders use", async () => {
       await page.goto(`${world.url}/console#/live`);
       await page.locator("pre.command", { hasText: "curl -sS https://hooks.example.com/hooks/agent " }).waitFor();
-    }, 60_000);
+    });
   });
 
   describe("with hooks.enabled false", () => {
@@ -81,6 +81,6 @@ describe.skipIf(NO_BROWSER)("an empty page of a gateway behind a public address,
       await page.goto(`${world.url}/console#/events`);
       await page.getByText("Hooks are turned off: set hooks.enabled").waitFor();
       expect(await page.locator("main pre.command").count()).toBe(0);
-    }, 60_000);
+    });
   });
 });

@@ -33,7 +33,7 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
     await page.keyboard.press("k");
     await page.waitForURL(new RegExp(third));
     expect(problems).toEqual([]);
-  }, 90_000);
+  });
 
   it("says how far a search has looked, and goes on from there", async () => {
     const { events } = (await world.admin("/admin/v1/events?limit=2")).body as { events: { receivedAt: string }[] };
@@ -53,7 +53,7 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
     await reach.waitFor({ state: "detached" });
     expect(searches).toBeGreaterThan(1);
     await page.unrouteAll({ behavior: "wait" });
-  }, 90_000);
+  });
 
   it("keeps a bookmarked event with its body beyond the retention, until the bookmark is taken away", async () => {
     const [kept, gone] = [await send(10), await send(11)];
@@ -73,5 +73,5 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
     await page.locator(`tr[data-id="${kept}"]`).click();
     await page.getByRole("button", { name: "★ Remove the bookmark" }).waitFor();
     await page.getByRole("region", { name: "Request" }).getByText("240").first().waitFor();
-  }, 90_000);
+  });
 });

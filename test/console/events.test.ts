@@ -4,7 +4,6 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
-const SOON = { timeout: 20_000 };
 const MAPPINGS = [
   {
     id: "order.big",
@@ -45,7 +44,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await post("shadowed", { a: 1 });
     await world.until(async () => (await world.admin(`/admin/v1/events/${accepted}`)).body.event.actions[0].status === "succeeded");
     await page.setViewportSize({ width: 1280, height: 800 });
-  }, 60_000);
+  });
 
   const open = async (hash: string): Promise<void> => {
     problems.length = 0;
@@ -81,20 +80,20 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
   it("keeps filters in the address, and goes through the rows with j and k", async () => {
     await open("#/events");
     await page.getByRole("combobox", { name: "Outcome" }).selectOption("unmatched");
-    await expect.poll(() => rows().count(), SOON).toBe(2);
+    await expect.poll(() => rows().count()).toBe(2);
     expect(page.url()).toContain("outcome=unmatched");
     await page.getByRole("combobox", { name: "Path" }).fill("shop");
     await page.keyboard.press("Enter");
-    await expect.poll(() => rows().count(), SOON).toBe(1);
+    await expect.poll(() => rows().count()).toBe(1);
     await open("#/events?mapping=order.big");
-    await expect.poll(() => rows().count(), SOON).toBe(2);
+    await expect.poll(() => rows().count()).toBe(2);
     await page.keyboard.press("j");
     await page.getByRole("heading", { name: "order.big" }).waitFor();
     expect(page.url()).toContain(`#/events/${second}?mapping=order.big`);
     await page.keyboard.press("j");
-    await expect.poll(() => page.url(), SOON).toContain(accepted);
+    await expect.poll(() => page.url()).toContain(accepted);
     await page.keyboard.press("Escape");
-    await expect.poll(() => page.url(), SOON).not.toContain(accepted);
+    await expect.poll(() => page.url()).not.toContain(accepted);
     expect(problems).toEqual([]);
   });
 
@@ -103,7 +102,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await rows().first().waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("data.lines.sku:tea data.id:7");
-    await expect.poll(() => rows().count(), SOON).toBe(1);
+    await expect.poll(() => rows().count()).toBe(1);
     expect(await rows().first().getAttribute("data-id")).toBe(accepted);
     await page.getByLabel("Search events").fill("data.id:70");
     await page.getByText("No event matches these filters.").waitFor();
@@ -154,7 +153,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await dialog.getByRole("button", { name: "Replay with this body" }).click();
     await dialog.getByText("by order.big").waitFor();
     await dialog.getByRole("link", { name: "Open the new event" }).click();
-    await expect.poll(() => page.getByText("edited by an operator before the replay").count(), SOON).toBe(1);
+    await expect.poll(() => page.getByText("edited by an operator before the replay").count()).toBe(1);
     expect(problems).toEqual([]);
   });
 
@@ -168,7 +167,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
       dispatchEvent(new KeyboardEvent("keydown", { key: "f" }));
     }).observe(document.body, { childList: true, subtree: true })`);
     await open(`#/events/${accepted}`);
-    await page.getByRole("dialog", { name: "Freeze as a test" }).waitFor({ timeout: 30_000 });
+    await page.getByRole("dialog", { name: "Freeze as a test" }).waitFor();
     await page.keyboard.press("Escape");
     expect(problems).toEqual([]);
   });
@@ -186,8 +185,8 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
       input.dispatchEvent(new Event("input", { bubbles: true }));
     } })`);
     await search.pressSequentially("a");
-    await expect.poll(() => search.inputValue(), SOON).toBe("axxxx");
-    await expect.poll(() => page.url(), SOON).toContain("axxxx");
+    await expect.poll(() => search.inputValue()).toBe("axxxx");
+    await expect.poll(() => page.url()).toContain("axxxx");
     await page.reload();
   });
 
@@ -215,12 +214,12 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     await page.getByRole("button", { name: "☆ Bookmark" }).click();
     await page.getByRole("button", { name: "★ Remove the bookmark" }).waitFor();
     await page.getByLabel("Bookmarked", { exact: true }).check();
-    await expect.poll(() => rows().count(), SOON).toBe(1);
+    await expect.poll(() => rows().count()).toBe(1);
     await page.getByRole("button", { name: "★ Remove the bookmark" }).click();
     await page.getByRole("button", { name: "☆ Bookmark" }).waitFor();
-    await expect.poll(() => rows().count(), SOON).toBe(0);
+    await expect.poll(() => rows().count()).toBe(0);
     await page.keyboard.press("e");
-    await expect.poll(() => page.url(), SOON).toContain(`#/mappings/order.big?event=${accepted}`);
+    await expect.poll(() => page.url()).toContain(`#/mappings/order.big?event=${accepted}`);
   });
 
   it("compares two events field by field, at an address of its own", async () => {

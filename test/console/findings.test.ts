@@ -58,5 +58,5 @@ describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => 
     await page.getByRole("heading", { name: /Draft broken/ }).waitFor();
     await page.unrouteAll({ behavior: "wait" });
     expect(problems).toEqual([]);
-  }, 90_000);
+  });
 });

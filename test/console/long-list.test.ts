@@ -24,7 +24,7 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
   const { world, page, problems } = useConsole({ workers: false });
   beforeAll(async () => {
     await write();
-  }, 60_000);
+  });
 
   it("loads older rows when its end comes into sight, and misses and repeats none", async () => {
     await page.goto(`${world.url}/console#/runs`);

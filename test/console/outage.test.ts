@@ -64,7 +64,7 @@ describe.skipIf(NO_BROWSER)("the console when the gateway has been away, and whe
     front = await createFront(world.url);
     browser = await openBrowser();
     ({ page } = await openConsole(browser.context, { ...world, url: front.url }));
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.close();
     await front?.leave();

@@ -58,5 +58,5 @@ describe.skipIf(NO_BROWSER)("the days of the overview", () => {
     await page.getByRole("button", { name: /^ended since/ }).click();
     await expect.poll(() => page.locator("tbody tr[data-id]").count()).toBe(TIMES.length);
     expect(problems).toEqual([]);
-  }, 60_000);
+  });
 });

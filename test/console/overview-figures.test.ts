@@ -76,7 +76,7 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     });
     await page.goto("about:blank");
     await page.goto(`${world.url}/console#/overview`);
-  }, 120_000);
+  });
 
   const region = (name: string) => page.getByRole("region", { name, exact: true });
 

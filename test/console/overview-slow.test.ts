@@ -48,6 +48,5 @@ describe.skipIf(NO_BROWSER)("the overview while one answer is slow", () => {
         await page.unrouteAll({ behavior: "wait" });
       }
     },
-    60_000,
   );
 });

@@ -19,7 +19,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await world.post("/hooks/shop", { type: "refund" });
     await world.post("/hooks/shop", { type: "refund" });
     await page.goto(`${world.url}/console#/overview`);
-  }, 60_000);
+  });
 
   const region = async (name: string): Promise<string> =>
     (await page.getByRole("region", { name, exact: true }).innerText()).replaceAll(/\s+/g, " ");

@@ -39,5 +39,5 @@ describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
     await section.getByText("person-").first().waitFor({ state: "detached" });
     expect((await world.admin("/admin/v1/people")).body.addresses).toMatchObject([{ channel: "pipe", person: "bob", personId: null }]);
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 });

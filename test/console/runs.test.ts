@@ -168,7 +168,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     // What is sent meanwhile is shown without a reload.
     await store.commit((tx) => tx.update("delivery", id, { status: "delivered", nextChunk: 3, error: null }));
     await store.close();
-    await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length, { timeout: 20_000 }).toBe(3);
+    await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length).toBe(3);
     expect(problems).toEqual([]);
   });
 

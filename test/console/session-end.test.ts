@@ -36,7 +36,7 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await page.getByText("No run yet").waitFor();
     await world.post("/hooks/agent", { message: "Hello", name: "Shop" });
     await page.getByRole("row", { name: /Shop/ }).waitFor();
-  }, 120_000);
+  });
 
   it("opens a page whose script was refused because nobody had seen that the session is over", async () => {
     await page.goto(`${world.url}/console#/runs`);
@@ -53,7 +53,7 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await dialog.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Sessions" }).first().waitFor();
     expect(await page.getByText("could not be loaded").count()).toBe(0);
-  }, 120_000);
+  });
 });
 
 describe.skipIf(NO_BROWSER)("actions that write files", () => {
@@ -78,7 +78,7 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     await dialog.getByRole("button", { name: "Go on" }).click();
     await page.getByText(/^Backed up .*copy\.db/).waitFor();
     expect(existsSync(file)).toBe(true);
-  }, 120_000);
+  });
 
   it("keep a secret that came with the token, and nothing if the question is closed", async () => {
     later += 16 * 60_000;
@@ -110,7 +110,7 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     await dialog.getByRole("button", { name: "Go on" }).click();
     await page.getByText("The secret is kept in secrets/crm.").waitFor();
     await page.unrouteAll({ behavior: "wait" });
-  }, 120_000);
+  });
 });
 
 describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
@@ -130,5 +130,5 @@ describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
     await page.goto(`${world.url}/console#/mappings/new?event=${event}`);
     for (const name of ["Propose", "Freeze as test"])
       expect(await page.getByRole("button", { name }).getAttribute("title")).toMatch(/may write no file/);
-  }, 120_000);
+  });
 });

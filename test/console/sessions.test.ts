@@ -23,7 +23,7 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     const { runId } = (await world.post("/hooks/orders", { id: 7, who: "<b>Ann</b>\u202e" })).body;
     await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
     await world.post("/hooks/wake", { text: "remember the milk", mode: "next-heartbeat" });
-  }, 60_000);
+  });
 
   const detail = () => page.locator(".detail");
   const show = async (hash: string, words: string): Promise<void> => {

@@ -47,15 +47,15 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
       ["Runs", "1 under way"],
       ["Deliveries", "1 waiting to be sent"],
     ] as const) {
-      await expect.poll(() => count(title), { timeout: 20_000 }).toBe(`${title} 1`);
+      await expect.poll(() => count(title)).toBe(`${title} 1`);
       expect(await rail().getByRole("link", { name: title }).locator(".count").getAttribute("title")).toBe(of);
     }
     const [group] = (await world.admin("/admin/v1/failures?path=shop")).body.failures as { id: string }[];
     await world.admin(`/admin/v1/failures/${group?.id}`, { method: "POST", body: JSON.stringify({ action: "resolve" }) });
     const [run] = (await world.admin("/admin/v1/runs?status=parked")).body.runs as { id: string }[];
     await world.admin(`/admin/v1/runs/${run?.id}/cancel`, { method: "POST" });
-    await expect.poll(() => count("Failures"), { timeout: 20_000 }).toBe("Failures");
-    await expect.poll(() => count("Runs"), { timeout: 20_000 }).toBe("Runs");
+    await expect.poll(() => count("Failures")).toBe("Failures");
+    await expect.poll(() => count("Runs")).toBe("Runs");
     expect(await count("Deliveries")).toBe("Deliveries 1");
     expect(problems).toEqual([]);
   });

@@ -25,7 +25,7 @@ describe("what a browser loads of the console, compressed", () => {
     vi.stubEnv("NODE_ENV", "production");
     await build({ configFile, logLevel: "error", build: { outDir: folder, manifest: "manifest.json" } });
     manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8")) as Record<string, Chunk>;
-  }, 60_000);
+  });
   afterAll(() => {
     vi.unstubAllEnvs();
     rmSync(folder, { recursive: true, force: true });

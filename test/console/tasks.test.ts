@@ -217,5 +217,5 @@ describe.skipIf(NO_BROWSER)("the tenth task", () => {
       await page.keyboard.press("Backspace");
       await region("What if").getByText("+1 run").waitFor();
     });
-  }, 60_000);
+  });
 });

@@ -66,5 +66,5 @@ describe.skipIf(NO_BROWSER)("an upload over a slow connection", () => {
     expect(values).toEqual(values.toSorted((one, other) => one - other));
     expect(values.filter((value) => value > 0 && value < 1).length, `the bar stood at ${values.join(", ")}`).toBeGreaterThanOrEqual(3);
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -8,7 +8,7 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
   beforeEach(async () => {
     world = await createBenchWorld();
     one = await openBench(world);
-  }, 120_000);
+  });
   afterEach(async () => {
     await one?.close();
     await world?.stop();
@@ -51,7 +51,7 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
     await one.line("$gte: 11 ").waitFor();
     // A comparison that starts between the write and the reload is refused: the gateway does not use that file yet.
     expect(one.problems.filter((problem) => !/status of 409/.test(problem))).toEqual([]);
-  }, 120_000);
+  });
 
   it("keeps what is typed while an earlier text is offered, and offers both", async () => {
     await world.order(40);
@@ -79,5 +79,5 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
     await one.button("Take it up").click();
     await one.line("$gte: 13 ").waitFor();
     expect(world.readConfig()).toBe(CONFIG);
-  }, 120_000);
+  });
 });

@@ -18,7 +18,7 @@ describe.skipIf(NO_BROWSER)("proposals and drafts in the workbench", () => {
   beforeEach(async () => {
     world = await createBenchWorld();
     one = await openBench(world);
-  }, 120_000);
+  });
   afterEach(async () => {
     await one?.close();
     await world?.stop();

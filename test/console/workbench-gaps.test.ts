@@ -28,7 +28,7 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
   beforeEach(async () => {
     world = await createBenchWorld();
     one = await openBench(world);
-  }, 120_000);
+  });
   afterEach(async () => {
     await one?.close();
     await world?.stop();
@@ -52,7 +52,7 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
         .getByText(path === "agent" ? "message" : "type", { exact: true })
         .waitFor();
     }
-  }, 120_000);
+  });
 
   it("shows what changes in the texts word by word, counts over more events, and says over how many a save was compared", async () => {
     await world.order(140);
@@ -168,7 +168,7 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Problems").getByText("no problem").waitFor();
     await one.pane("Why").getByText("✓ id").waitFor();
     expect(one.problems).toEqual([]);
-  }, 120_000);
+  });
 
   it("lists a change on System with who made it, and from which version", async () => {
     await world.order(40);
@@ -184,5 +184,5 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     const row = one.page.getByRole("region", { name: "List of changes" }).getByRole("row", { name: /change of order/ });
     await row.waitFor();
     expect(await row.innerText()).toMatch(new RegExp(`console 127\\.0\\.0\\.1\\s+${version?.from.slice(0, 10)}`));
-  }, 120_000);
+  });
 });

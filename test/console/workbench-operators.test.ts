@@ -8,7 +8,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
   beforeEach(async () => {
     world = await createBenchWorld();
     one = await openBench(world);
-  }, 120_000);
+  });
   afterEach(async () => {
     await one?.close();
     await world?.stop();
@@ -53,7 +53,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     } finally {
       await two.close();
     }
-  }, 120_000);
+  });
 
   it("asks for the token above the text when the session ends while typing, and goes on with it", async () => {
     await world.order(40);
@@ -84,7 +84,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     signIn?.();
     await one.pane("Result").getByText("by order").waitFor();
     expect(await dialog.count()).toBe(0);
-  }, 120_000);
+  });
 
   it("offers to load the page again when a gateway of another version answers, and keeps unsaved text", async () => {
     await world.order(40);
@@ -104,7 +104,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     await one.button("Take it up").click();
     await one.line("$gte: 12 ").waitFor();
     expect(world.readConfig()).toBe(CONFIG);
-  }, 120_000);
+  });
 
   it("shows the text and its answers while a slow store keeps other panels waiting", async () => {
     const { eventId } = await world.order(40);
@@ -124,7 +124,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     answer?.();
     await one.pane("Events").getByRole("option").first().waitFor();
     await one.pane("What if").getByText("+1 run").waitFor();
-  }, 120_000);
+  });
 
   it("follows the newest event until one is chosen", async () => {
     await world.order(40);
@@ -137,7 +137,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     await world.order(150);
     await one.page.getByRole("option").nth(2).waitFor();
     expect(await one.pane("Result").innerText()).toContain("No mapping takes this event");
-  }, 120_000);
+  });
 
   it("completes keys of the config, operators and functions, each in its place", async () => {
     await world.order(140);
@@ -161,5 +161,5 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     await keyboard.press("ArrowRight");
     await keyboard.type(", $l");
     await offered.getByText("$lte").waitFor();
-  }, 120_000);
+  });
 });

@@ -25,25 +25,21 @@ describe.skipIf(NO_BROWSER)("what axe examines of mappings, in both themes, wide
     for (const name of ["order.big", "later"]) await page.getByRole("link", { name }).first().waitFor();
     await examine(page, "mappings-list", EVERY_LOOK);
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 
   it.each([
     ["a mapping of a preset", "preset"],
     ["a new mapping", "new"],
     ["a draft", "draft:later"],
     ["a mapping of its own", "order.big"],
-  ])(
-    "%s",
-    async (_, id) => {
-      const { mappings } = (await world.admin("/admin/v1/mappings")).body as { mappings: { id: string; own: boolean }[] };
-      const preset = mappings.find(({ own }) => !own)?.id ?? "";
-      expect(preset).not.toBe("");
-      await open(`#/mappings/${id === "preset" ? preset : id}`);
-      await page.locator(".cm-content").waitFor();
-      await page.getByRole("region", { name: "Result", exact: true }).waitFor();
-      await examine(page, `bench-${id.replace(":", "-")}`, EVERY_LOOK);
-      expect(problems).toEqual([]);
-    },
-    120_000,
-  );
+  ])("%s", async (_, id) => {
+    const { mappings } = (await world.admin("/admin/v1/mappings")).body as { mappings: { id: string; own: boolean }[] };
+    const preset = mappings.find(({ own }) => !own)?.id ?? "";
+    expect(preset).not.toBe("");
+    await open(`#/mappings/${id === "preset" ? preset : id}`);
+    await page.locator(".cm-content").waitFor();
+    await page.getByRole("region", { name: "Result", exact: true }).waitFor();
+    await examine(page, `bench-${id.replace(":", "-")}`, EVERY_LOOK);
+    expect(problems).toEqual([]);
+  });
 });

@@ -37,7 +37,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     browser = await openBrowser();
     ({ page, problems } = await openConsole(browser.context, world));
     await page.setViewportSize({ width: 1280, height: 800 });
-  }, 60_000);
+  });
   afterEach(async () => {
     await browser?.close();
     await world?.stop();
@@ -98,7 +98,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(runId).toMatch(/^run_/);
     expect((await world.admin(`/admin/v1/events/${eventId}`)).body.event.outcome).toBe("unmatched");
     expect(problems).toEqual([]);
-  }, 60_000);
+  });
 
   it("does the same with the keyboard alone", async () => {
     await send(40);
@@ -138,7 +138,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 10"));
     expect((await send(41)).runId).toMatch(/^run_/);
     expect(problems).toEqual([]);
-  }, 60_000);
+  });
 
   it("keeps the last good answer while an expression does not parse, with the error at its character", async () => {
     await send(140);
@@ -157,7 +157,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await page.locator(".cm-lintRange-error, .cm-lintPoint-error").first().waitFor();
     await shoot("problem");
     expect(problems).toEqual([]);
-  }, 60_000);
+  });
 
   it("inserts the path of a field, completes fields and keys, and colours expressions", async () => {
     await send(140);
@@ -175,7 +175,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await page.keyboard.press("Enter");
     await page.locator(".cm-x-name").first().waitFor();
     expect(problems).toEqual([]);
-  }, 60_000);
+  });
 
   it("offers unsaved text after a reload and a sign-out, and does not force it", async () => {
     await send(40);
@@ -193,7 +193,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await page.getByRole("button", { name: "Take it up" }).click();
     await page.locator(".cm-line", { hasText: "$gte: 12 " }).waitFor();
     expect(readConfig()).toBe(CONFIG);
-  }, 60_000);
+  });
 
   it("shows both texts when the file has changed meanwhile, and writes over nothing", async () => {
     await send(40);
@@ -217,5 +217,5 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await page.locator(".cm-deletedChunk").first().waitFor();
     await page.getByRole("button", { name: "Take the file's" }).click();
     await page.locator(".cm-line", { hasText: "An order" }).waitFor();
-  }, 60_000);
+  });
 });

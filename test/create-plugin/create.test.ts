@@ -80,7 +80,7 @@ describe("from the packed Rouse, with nothing of the repository", () => {
       // With a hyphen, which some places must write in another way.
       expect((await create([`my-${kind}`, "--kind", kind], { folder })).code).toBe(0);
     }
-  }, 120_000);
+  });
   afterAll(() => installed.remove());
 
   it("the plugin of every kind compiles in strict TypeScript", () => {
@@ -96,7 +96,7 @@ describe("from the packed Rouse, with nothing of the repository", () => {
     expect(runTool("tsc", ["-p", "."], folder).output).toBe("");
     expect(runTool("tsc", ["-p", "."], join(folder, "my-provider")).output).toBe("");
     expect(readdirSync(join(folder, "my-provider/dist")).toSorted()).toContain("index.d.ts");
-  }, 60_000);
+  });
 
   it("a stranger's plugin with several kinds compiles, and the compiled one passes the suites", async () => {
     const folder = join(installed.dir, "stranger");
@@ -127,7 +127,7 @@ describe("from the packed Rouse, with nothing of the repository", () => {
       [...readFileSync(join(folder, "src", name), "utf8").matchAll(/ from "([^"]+)"/g)].map(([, from = ""]) => from),
     );
     expect(imports.filter((from) => !/^(?:\.\/|node:|zod$|vitest$|rouse$|rouse\/(?:plugin|store-kit|testing)$)/.test(from))).toEqual([]);
-  }, 60_000);
+  });
 
   it("the plugin of every kind passes the suite of its kind", () => {
     const { passed, failed } = runTests(join(installed.dir, "plugins"));
@@ -136,5 +136,5 @@ describe("from the packed Rouse, with nothing of the repository", () => {
       expect([kind, failed.get(file)]).toEqual([kind, []]);
       expect(passed.get(file)?.length).toBeGreaterThan(3);
     }
-  }, 60_000);
+  });
 });

@@ -63,14 +63,14 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
       stdio: "ignore",
     });
     await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.status === 200);
-  }, 60_000);
+  });
   afterAll(async () => {
     caddy.kill("SIGTERM");
     answer("done");
     for (const gateway of gateways) await gateway.stop();
     await provider.close();
     rmSync(dir, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   async function until(test: () => Promise<boolean>): Promise<void> {
     for (let i = 0; i < 1500; i++) {
@@ -119,5 +119,5 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
     await second.stop();
     await until(async () => (await post()).status === 503);
     expect(await post()).toEqual({ status: 503, retryAfter: "5", code: "overloaded" });
-  }, 60_000);
+  });
 });

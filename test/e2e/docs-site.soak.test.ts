@@ -22,7 +22,7 @@ beforeAll(() => {
     env: { ...process.env, NODE_ENV: "production" },
     stdio: "pipe",
   });
-}, 120_000);
+});
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Serves the built files, as any web server would. */
@@ -70,7 +70,7 @@ describe.skipIf(NO_BROWSER)("the documentation site in a browser", () => {
       const url = request.url();
       if (!url.startsWith(served.origin) && !url.startsWith("data:")) problems.push(`asked for ${url}`);
     });
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.close();
     served?.server.close();
@@ -117,5 +117,5 @@ describe.skipIf(NO_BROWSER)("the documentation site in a browser", () => {
       blocks.filter(({ language }) => language === "sh"),
     );
     expect(problems).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -17,7 +17,7 @@ describe("the guides for newcomers", () => {
     const home = mkdtempSync(join(tmpdir(), "rouse-home-"));
     onTestFinished(() => rmSync(home, { recursive: true, force: true }));
     await followTour({ home, folder: join(home, "my-rouse") });
-  }, 120_000);
+  });
 
   it("have every command of README's first event, in its order", () => {
     const commands = (page: string): string[] =>

@@ -113,7 +113,7 @@ describe("the package, installed in an empty folder", () => {
     } finally {
       await program.stop();
     }
-  }, 90_000);
+  });
 
   it("has the operator's page within its limits of size, and none of the packages that it is built from", () => {
     const folder = join(dir, "node_modules/rouse/dist/console");
@@ -193,7 +193,7 @@ console.log(wrong instanceof RouseError && wrong.code);
         FILES.map(({ name }) => name),
       ),
     ).toBe("");
-  }, 60_000);
+  });
 
   it("does not bring what exports traces, and says how to install it", () => {
     write("traces.json5", JSON.stringify({ telemetry: { otlp: { url: "http://localhost:4318" } } }));

@@ -127,7 +127,7 @@ describePostgres("gateways on PostgreSQL", () => {
     expect((await store.get("run", slow.runId))?.attempts).toBe(2);
     await store.close();
     for (const program of programs) expect(program.output()).not.toMatch(/"level":(?:50|60)/);
-  }, 120_000);
+  });
 
   it("cancel a run of a gateway that was killed, though the gateway that is asked continues it", async () => {
     provider.answer = () => undefined;
@@ -140,5 +140,5 @@ describePostgres("gateways on PostgreSQL", () => {
     const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
     const answer = await fetch(`${next.url}/admin/v1/runs/${runId}/cancel`, { method: "POST", headers });
     expect([answer.status, (await runOf(next, runId)).status]).toEqual([200, "cancelled"]);
-  }, 120_000);
+  });
 });

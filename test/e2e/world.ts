@@ -113,7 +113,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     admin: (path, init = {}) =>
       request(path, { ...init, headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" } }),
     async until(read) {
-      for (let i = 0; i < 1500; i++) {
+      for (let i = 0; i < 3000; i++) {
         const value = await read();
         if (value !== undefined && value !== false) return value;
         await new Promise((resolve) => setTimeout(resolve, 20));

@@ -17,7 +17,7 @@ function testForms(open: () => Promise<{ world: DocumentsWorld; close(): Promise
     opened = await open();
     const passages = Object.values(FORMS).flatMap((pairs) => pairs.map(([passage]) => passage));
     await Promise.all(passages.map((passage, index) => opened.world.index(`${index}.txt`, passage)));
-  }, 120_000);
+  });
   afterAll(() => opened.close());
 
   it.each(PAIRS)("of $language words find the passage first", async ({ asked }) => {

@@ -94,4 +94,4 @@ it("a link that a killed gateway was making is made by the next one, and answere
     const plans = provider.text(provider.requests.at(-1) as never).match(/the plans of \w+/g);
     expect(plans).toEqual([`the plans of ${from}`]);
   }
-}, 120_000);
+});

@@ -12,7 +12,7 @@ it("a turn is given only passages that have enough of the question", async () =>
   world = await documentsWorld({ agents: AGENTS });
   await expectRelevance(world);
   expect(world.staged()).toEqual([]);
-}, 120_000);
+});
 
 describePostgres("documents in PostgreSQL", () => {
   it("a turn is given only passages that have enough of the question", async () => {
@@ -21,5 +21,5 @@ describePostgres("documents in PostgreSQL", () => {
     await expectRelevance(world);
     await world.close();
     await schema.drop();
-  }, 120_000);
+  });
 });

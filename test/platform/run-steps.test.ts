@@ -111,4 +111,4 @@ it("a run that no model answers shows each call that failed, over all its tries"
   } finally {
     await cli.close();
   }
-}, 60_000);
+});

@@ -54,5 +54,5 @@ describePostgres("traces over several gateways", () => {
     expect(intake).toMatchObject({ service: "front", traceId: TRACE, parentId: "00f067aa0ba902b7", state: "shop=abc" });
     expect(run).toMatchObject({ service: "back", traceId: TRACE, parentId: intake.spanId, state: "shop=abc" });
     expect(chat).toMatchObject({ service: "back", traceId: TRACE, parentId: run.spanId });
-  }, 60_000);
+  });
 });

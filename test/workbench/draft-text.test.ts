@@ -22,7 +22,7 @@ beforeEach(async () => {
     config: { hooks: { mappings: [LIVE] } },
     files: { "mappings/drafts/shop-fix.json5": DRAFT },
   });
-}, 60_000);
+});
 afterEach(() => world.stop());
 
 const post = (path: string, body: object): Promise<Answer> =>
@@ -48,7 +48,7 @@ describe("the text of a draft", () => {
     const unknown = (await evaluate(DRAFT.replace('id: "shop-fix"', 'id: "shop-fix", wrong: 1'), sale)).problems;
     expect(unknown[0]?.message).toBeDefined();
     expect((await world.admin(`/admin/v1/events/${sale}`)).body.event.outcome).toBe("unmatched");
-  }, 60_000);
+  });
 
   it("is compared with recorded events, and changes nothing", async () => {
     await send("sale");
@@ -58,7 +58,7 @@ describe("the text of a draft", () => {
     expect(check.diff).toMatch(/-.*"sale"[^]*\+.*"other"/);
     expect((await post("/changes/check", { change: change(DRAFT) })).body.check).toMatchObject({ diff: "", whatIf: { wouldRun: 1 } });
     expect(readDraft()).toBe(DRAFT);
-  }, 60_000);
+  });
 
   it("is saved as it is, also with problems; nothing is live, and no change is kept that could be taken back", async () => {
     const broken = DRAFT.replace("Refund {{id}}", "Refund {{id + }}");
@@ -72,7 +72,7 @@ describe("the text of a draft", () => {
     const accepted = await post("/changes", { change: { kind: "draft", name: "shop-fix" } });
     expect(accepted.body.result).toMatchObject({ landed: true });
     expect((await world.post("/hooks/shop", { type: "refund", id: 2 })).body.runId).toMatch(/^run_/);
-  }, 60_000);
+  });
 
   it("is written as a new draft, under a name that none has", async () => {
     const text = `{ id: "sales", mappings: [{ id: "sale", match: { path: "shop", payload: { type: "sale" } }, messageTemplate: "{{id}}" }] }`;
@@ -85,7 +85,7 @@ describe("the text of a draft", () => {
     expect((await post("/changes", { change: added })).body.error.message).toContain("is there already");
     expect((await post("/changes", { change: { ...added, name: "Not a name" } })).body.error.message).toContain("lower-case");
     expect((await post("/changes", { change: { ...added, name: "more", new: false } })).body.error.code).toBe("not_found");
-  }, 60_000);
+  });
 
   it("is a conflict if the draft has another text by now, with both changes", async () => {
     const theirs = DRAFT.replace("Refund {{id}}", "A refund: {{id}}");
@@ -99,7 +99,7 @@ describe("the text of a draft", () => {
     }
     expect(readDraft()).toBe(theirs);
     expect((await post("/changes", { change: change(theirs, DRAFT) })).body.result).toMatchObject({ landed: true });
-  }, 60_000);
+  });
 
   it("starts a trial again that is under way; a text that cannot be tried ends it", async () => {
     const trial = async () => (await world.admin("/admin/v1/trials")).body.trials[0] as { matched: number; ended: unknown };
@@ -115,7 +115,7 @@ describe("the text of a draft", () => {
     expect(await world.until(async () => (await trial()).ended)).toMatchObject({
       reason: expect.stringContaining("the draft was changed"),
     });
-  }, 60_000);
+  });
 });
 
 describe("the text of a live mapping that was written from another text", () => {
@@ -134,5 +134,5 @@ describe("the text of a live mapping that was written from another text", () => 
       ]);
     }
     expect(readFileSync(join(world.dir, "rouse.json5"), "utf8")).toBe(before);
-  }, 60_000);
+  });
 });

@@ -87,7 +87,7 @@ describe("a trial", () => {
     expect((status as { status: { counts: Record<string, number> } }).status.counts["systemEvents"] ?? 0).toBe(0);
     expect(await trial("DELETE", "/acme")).toMatchObject({ events: seen });
     expect((await world.admin("/admin/v1/trials/acme", { method: "DELETE" })).status).toBe(404);
-  }, 120_000);
+  });
 
   it("does not slow hooks with a slow draft: what it cannot follow is counted and left out", async () => {
     await createTrialWorld({

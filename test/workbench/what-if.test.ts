@@ -95,7 +95,7 @@ function routeTests(url: () => string | undefined): void {
     expect(await last.rest()).toContain('"type":"error","code":"draining"');
     expect(children.length).toBeGreaterThan(0);
     await world.until(async () => children.every(({ pid }) => listChildren("", pid).length === 0));
-  }, 90_000);
+  });
 }
 
 describe("POST /admin/v1/what-if", () => routeTests(() => undefined));
