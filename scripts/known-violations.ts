@@ -1,6 +1,6 @@
 /**
- * Writes what the gates of the structure test find today to `test/structure/known.json`, and prints it by file. The list may only
- * get shorter: with more violations of a gate than before it writes nothing and ends with 1, unless `--accept` is given.
+ * Prints what the gates of the structure test find, by file. `--write` writes it to `test/structure/known.json`, which may only get
+ * shorter: with more violations of a gate than before it writes nothing and ends with 1, unless `--accept` is given.
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -25,9 +25,9 @@ for (const [title, gate] of Object.entries(GATES)) {
 for (const [file, lines] of [...byFile].toSorted(([one], [other]) => one.localeCompare(other)))
   console.log(`\n${file}\n${lines.map((line) => `  ${line}`).join("\n")}`);
 if (hasGrown && !process.argv.includes("--accept")) {
-  console.error("\nThere are new violations: repair them. known.json was not written.");
+  console.error("\nThere are new violations: repair them. They are not written to known.json without `--accept`.");
   process.exitCode = 1;
-} else {
+} else if (process.argv.includes("--write")) {
   writeFileSync(KNOWN_FILE, JSON.stringify(found, null, 2));
   spawnSync(join(ROOT, "node_modules/.bin/oxfmt"), [KNOWN_FILE], { stdio: "inherit" });
 }

@@ -77,9 +77,6 @@ export const countLines = (file: CodeFile): number =>
     .split("\n")
     .filter((line) => line.trim() !== "").length;
 
-/** The number of the line at an offset, from 1. */
-export const lineAt = ({ text }: CodeFile, offset: number): number => text.slice(0, offset).split("\n").length;
-
 export interface Import {
   specifier: string;
   /** The path of the file in the repository, if the specifier is relative. */

@@ -148,17 +148,6 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     },
     found: { "src/a.ts": ["Date.now", "new Date()", "node:process"], "src/b.ts": ["fetch", "globalThis.fetch"], "src/d.ts": ["fetch"] },
   },
-  "files have at most 300 lines": {
-    files: { "src/a.ts": "\n".repeat(299), "src/b.js": "\n".repeat(300), "test/c.ts": "\n".repeat(300) },
-    found: { "src/b.js": ["has more than 300 lines"] },
-  },
-  "functions have at most 60 lines": {
-    files: {
-      "src/a.ts": `function short() {${"\n".repeat(59)}} const long = () => {${"\n".repeat(60)}}; class A { method() {${"\n".repeat(60)}} }`,
-      "src/b.js": `run(function () {${"\n".repeat(60)}});`,
-    },
-    found: { "src/a.ts": ["long", "method"], "src/b.js": ["a function without a name"] },
-  },
   "no escape hatches from the type checker": {
     files: { "src/a.ts": 'const a = b as any; // @ts-ignore\nconst text = "@ts-nocheck as any";' },
     found: { "src/a.ts": ["@ts-ignore", "as any"] },

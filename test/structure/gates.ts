@@ -21,8 +21,6 @@ export const GATES: Record<string, Gate> = {
   "nothing in src names a plugin or a sender": habits.sourceNamesNoVendor,
   "bodies of requests are read by one reader": habits.bodiesHaveOneReader,
   "the process, its clock and its network stay outside": habits.processStaysOutside,
-  "files have at most 300 lines": habits.filesAreShort,
-  "functions have at most 60 lines": habits.functionsAreShort,
   "no escape hatches from the type checker": habits.typesAreChecked,
 };
 

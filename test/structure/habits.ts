@@ -1,35 +1,8 @@
-/** Gates about size, and about what only few files may do. */
+/** Gates about what only few files may do. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Node } from "oxc-parser";
-import { type CodeFile, type Finding, isProduct, lineAt, ROOT, walk } from "./code.ts";
-
-const MAX_FILE_LINES = 300;
-const MAX_FUNCTION_LINES = 60;
-
-export const filesAreShort = (files: readonly CodeFile[]): Finding[] =>
-  files
-    .filter((file) => isProduct(file) && file.text.split("\n").length > MAX_FILE_LINES)
-    .map((file) => ({ file: file.path, what: `has more than ${MAX_FILE_LINES} lines` }));
-
-/** The name that a function has by itself or by what it is assigned to. */
-function functionName(node: Node, parent: Node | undefined): string {
-  if ("id" in node && node.id?.type === "Identifier") return node.id.name;
-  if (parent?.type === "VariableDeclarator" && parent.id.type === "Identifier") return parent.id.name;
-  if ((parent?.type === "Property" || parent?.type === "MethodDefinition") && parent.key.type === "Identifier") return parent.key.name;
-  return "a function without a name";
-}
-
-export function functionsAreShort(files: readonly CodeFile[]): Finding[] {
-  return files.filter(isProduct).flatMap((file) => {
-    const long = new Set<string>();
-    walk(file.program, (node, parent) => {
-      if (!/^(?:FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)) return;
-      if (lineAt(file, node.end) - lineAt(file, node.start) >= MAX_FUNCTION_LINES) long.add(functionName(node, parent));
-    });
-    return [...long].map((what) => ({ file: file.path, what }));
-  });
-}
+import { type CodeFile, type Finding, isProduct, ROOT, walk } from "./code.ts";
 
 const vendors = (JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string; providers?: string[] }[])
   .filter(({ id, providers }) => id !== "console" && id !== "signal" && providers === undefined)
