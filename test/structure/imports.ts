@@ -140,11 +140,11 @@ const isIn = (folder: string) => (file: CodeFile) => file.path.startsWith(`${fol
 const getPart = (path: string): string => path.split("/")[1] ?? path;
 
 /** Each file with the files that it imports, types included. */
-const importGraph = (files: readonly CodeFile[]): Map<string, string[]> =>
+export const importGraph = (files: readonly CodeFile[]): Map<string, string[]> =>
   new Map(files.map((file) => [file.path, getImports(file).flatMap(({ target }) => target ?? [])]));
 
 /** The nodes that can be reached from a node over at least one edge. */
-function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Set<string> {
+export function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Set<string> {
   const seen = new Set<string>();
   const open = [...(graph.get(from) ?? [])];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
