@@ -2,8 +2,7 @@
 import { describeOptions, toCell, type Option } from "../src/config/document.ts";
 import type { Plugin } from "../src/plugin/api.ts";
 
-const BEGIN = "<!-- options: from the plugin's schema, by `npm run docs` -->";
-const END = "<!-- end of options -->";
+const MARKS = ["<!-- options: from the plugin's schema, by `npm run docs` -->", "<!-- end of options -->"] as const;
 
 /** What every section of a channel may have besides. */
 const SHARED = (id: string): string[][] => [
@@ -29,11 +28,15 @@ export function table(rows: readonly string[][]): string {
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)].join("\n");
 }
 
+/** A page with rows as the table between two marks. Throws if the page has no such place. */
+export function withTable(page: string, [begin, end]: readonly [string, string], rows: readonly string[][]): string {
+  const [start, stop] = [page.indexOf(begin), page.indexOf(end)];
+  if (start < 0 || stop < start) throw new Error(`a page has no place for its table: ${begin} … ${end}`);
+  return `${page.slice(0, start)}${begin}\n\n${table(rows)}\n\n${page.slice(stop)}`;
+}
+
 /** A channel's page with its option table made anew. */
 export function withOptions(page: string, { id, config }: Plugin): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`docs/channels/${id}.md has no place for its options: ${BEGIN} … ${END}`);
   const options = config ? describeOptions(config).map(row) : [];
-  const rows = [["key", "type", "default", "meaning"], ...options, ...SHARED(id)];
-  return `${page.slice(0, begin)}${BEGIN}\n\n${table(rows)}\n\n${page.slice(end)}`;
+  return withTable(page, MARKS, [["key", "type", "default", "meaning"], ...options, ...SHARED(id)]);
 }

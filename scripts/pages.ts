@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { configReference } from "../src/config/document.ts";
 import type { ModelProvider } from "../src/plugin/api.ts";
+import { withBudgets } from "./budget-tables.ts";
 import { withOptions } from "./channel-options.ts";
 import { errorReference } from "./error-reference.ts";
-import { importPlugin, pluginCatalog } from "./plugin-catalog.ts";
+import { importPlugin, listPlugins, pluginCatalog, PLUGINS } from "./plugin-catalog.ts";
 import { presetReference } from "./preset-reference.ts";
 
 const DOCS = fileURLToPath(new URL("../docs/", import.meta.url));
-const PLUGINS = fileURLToPath(new URL("../plugins/", import.meta.url));
 
 export interface Page {
   /** Below `docs/`. */
@@ -29,7 +29,7 @@ async function channelPage(id: string): Promise<Omit<Page, "file">> {
 async function providerCatalog(): Promise<string> {
   // The first with a key in the environment gives the default model.
   const first = ["openai", "anthropic", "google"];
-  const ids = readdirSync(PLUGINS, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  const ids = listPlugins();
   const ordered = [...first, ...ids.filter((id) => !first.includes(id))];
   const entries = ordered.map(async (plugin) => {
     const {
@@ -50,6 +50,7 @@ export async function generatedPages(): Promise<Page[]> {
     { name: "config.md", text: configReference(types) },
     { name: "presets.md", text: await presetReference() },
     { name: "errors.md", text: errorReference() },
+    { name: "architecture.md", text: withBudgets(readFileSync(`${DOCS}architecture.md`, "utf8")) },
     ...(await Promise.all(ids.map(channelPage))),
     { name: "../plugins/catalog.json", text: await pluginCatalog() },
   ];

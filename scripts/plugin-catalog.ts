@@ -36,10 +36,13 @@ function toEntry({ id, aliases, section, channel, enabledByDefault, setupQuestio
   };
 }
 
+/** The ids of Rouse's own plugins. */
+export const listPlugins = (): string[] =>
+  readdirSync(PLUGINS, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+
 /** Renders plugins/catalog.json, by id. */
 export async function pluginCatalog(): Promise<string> {
-  const folders = readdirSync(PLUGINS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const plugins = await Promise.all(folders.map(({ name }) => importPlugin(name)));
+  const plugins = await Promise.all(listPlugins().map(importPlugin));
   const entries = plugins.map(toEntry).toSorted((a, b) => a.id.localeCompare(b.id));
   return `${JSON.stringify(entries, null, 2)}\n`;
 }

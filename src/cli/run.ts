@@ -87,8 +87,8 @@ function toExitCode(error: CommanderError): number {
   return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
 }
 
-/** All commands with their options, for shell completion. */
-async function describeCommands(io: CliIo): Promise<Command> {
+/** All commands with their options, for shell completion and for the budgets of the project. */
+export async function describeCommands(io: CliIo): Promise<Command> {
   const program = createProgram(io);
   for (const [, , load] of COMMANDS) await (await load()).register(program, io);
   return program;

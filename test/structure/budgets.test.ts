@@ -1,0 +1,112 @@
+import { execFile } from "node:child_process";
+import { statSync } from "node:fs";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { type BudgetRow, type Budgets, compareBudgets, LINES, lowerBudgets, sumByRoot } from "./budgets.ts";
+import { parseAll, ROOT } from "./code.ts";
+import { countWords, importedOnce, linesByFolder } from "./counts.ts";
+import { KNOWN_FILE } from "./gates.ts";
+
+/** Both scripts read all of the code: that takes seconds, and on busy cores much longer. */
+const SCRIPT_MS = 240_000;
+const run = promisify(execFile);
+/** Runs a script as its npm script does, and returns what it prints, also if it ends with 1. */
+async function runScript(...args: string[]): Promise<string> {
+  const flags = ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning"];
+  const { stdout } = await run(process.execPath, [...flags, ...args], { cwd: ROOT }).catch((error: Error & { stdout: string }) => {
+    if (error.stdout === "") throw error;
+    return error;
+  });
+  return stdout;
+}
+
+it(
+  "every budget is what there is",
+  async () => {
+    const rows = JSON.parse(await runScript("scripts/budgets.ts", "--json")) as BudgetRow[];
+    expect(rows.length).toBeGreaterThan(80);
+    const problems = rows.filter(({ problem }) => problem !== undefined).map(({ group, name, problem }) => `${group}: ${name}: ${problem}`);
+    expect(problems.join("\n")).toBe("");
+  },
+  SCRIPT_MS,
+);
+
+describe("the comparison", () => {
+  const counts = { [LINES]: { "src/agent": 100, "src/chat": 50 } };
+  const budgets = (entries: Budgets[string]): Budgets => ({ [LINES]: { "src/agent": 100, "src/chat": 50, ...entries } });
+  const lower = "run `npm run budgets -- --lower`";
+  const write = (entry: string): string => `write ${entry} into test/structure/budgets.json`;
+
+  it.each<[string, Budgets, string[]]>([
+    ["all as it is", budgets({}), []],
+    [
+      "one line too many",
+      budgets({ "src/agent": 99 }),
+      [`100, 1 over the budget of 99: take something out, or ${write('"src/agent": { "budget": 100, "reason": "…" }')}`],
+    ],
+    ["one line less", budgets({ "src/agent": 101 }), [`100, 1 less than the budget of 101: ${lower}`]],
+    [
+      "a folder without a budget",
+      { [LINES]: { "src/agent": 100 } },
+      [`50, and no budget: ${write('"src/chat": { "budget": 50, "reason": "…" }')}`],
+    ],
+    ["a budget without a folder", budgets({ "src/gone": 7 }), [`a budget of 7, but nothing to count: ${lower}`]],
+    ["a budget without a group", { ...budgets({}), gone: { x: 1 } }, [`a budget of 1, but nothing to count: ${lower}`]],
+    ["raised with a reason", budgets({ "src/agent": { budget: 100, reason: "streams answers" } }), []],
+    ["raised without a reason", budgets({ "src/agent": { budget: 100 } as never }), ["100, raised without a reason: write why"]],
+    ["raised with an empty reason", budgets({ "src/agent": { budget: 100, reason: "" } }), ["100, raised without a reason: write why"]],
+    [
+      "raised with the reason of the message",
+      budgets({ "src/agent": { budget: 100, reason: "…" } }),
+      ["100, raised without a reason: write why"],
+    ],
+    ["raised, and not enough", budgets({ "src/agent": { budget: 99, reason: "x" } }), [expect.stringContaining("1 over the budget of 99")]],
+  ])("%s", (_name, given, problems) => {
+    expect(compareBudgets(given, counts).flatMap(({ problem }) => problem ?? [])).toEqual(problems);
+  });
+
+  it("lowers what is less, drops what is gone, and raises and adds nothing", () => {
+    const given = { [LINES]: { "src/agent": 99, "src/chat": { budget: 60, reason: "streams" }, "src/gone": 7 }, gone: { x: 1 } };
+    const more = { [LINES]: { ...counts[LINES], "src/new": 1 } };
+    expect(lowerBudgets(given, more)).toEqual({ [LINES]: { "src/agent": 99, "src/chat": { budget: 50, reason: "streams" } } });
+    expect(lowerBudgets({}, counts)).toEqual(counts);
+  });
+});
+
+describe("the counts", () => {
+  it("lines are counted by folder, without blank lines and comments", () => {
+    const files = parseAll({
+      "src/index.ts": "export {};\n",
+      "src/agent/a.ts": "/** A. */\nexport const a = 1;\n\n// Why.\nexport const b = 2; // 2\n",
+      "src/agent/deep/b.ts": "export const text = `\n// no comment\n\n`;\n",
+      "console/src/pages/runs/index.tsx": "export const page = 1;\n",
+    });
+    const lines = { "console/src/pages": 1, src: 1, "src/agent": 5 };
+    expect(linesByFolder(files)).toEqual(lines);
+    expect(sumByRoot(lines)).toEqual({ "console/": 1, "src/": 6 });
+  });
+
+  it("a file counts as imported once if one other file imports it, however often", () => {
+    const files = parseAll({
+      "src/a.ts": 'import { b } from "./b.ts"; import type { B } from "./b.ts"; import "./c.ts";',
+      "src/b.ts": 'import type { C } from "./c.ts";',
+      "src/c.ts": "",
+    });
+    expect(importedOnce(files)).toEqual(["src/b.ts"]);
+  });
+
+  it("words have a letter, and are not in a table of budgets", () => {
+    const table = "<!-- lines: from `test/structure/budgets.json`, by x -->\n\n| src | 1 |\n\n<!-- end of lines -->";
+    expect(countWords(`# One two\n\n| --- | 300 |\n\n${table}\n\nthree`)).toBe(3);
+  });
+});
+
+it(
+  "`npm run violations` prints, and writes nothing",
+  async () => {
+    const before = statSync(KNOWN_FILE).mtimeMs;
+    expect(await runScript("scripts/known-violations.ts")).toContain("an exported name is declared once");
+    expect(statSync(KNOWN_FILE).mtimeMs).toBe(before);
+  },
+  SCRIPT_MS,
+);
