@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCi } from "../../scripts/ci.ts";
-import { ROOT } from "./code.ts";
+import { ROOT } from "../structure/code.ts";
 
 const NEVER = `it("always fails", () => expect(1).toBe(2));`;
 const GOOD = `it("one", () => {}); it("two", () => {});`;
