@@ -5,6 +5,7 @@ import { sha256Hex } from "../core/secret.ts";
 import { renderExcerpt } from "./excerpt.ts";
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import { isTypeScript } from "../plugin/own-modules.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { mayRead, type TransformPermissions } from "./transform-permissions.ts";
 
@@ -63,7 +64,6 @@ export async function findCompileProblem(file: string, folder: string): Promise<
 export type PreparedModule = { ok: true; version: string; built?: BuiltModule; files: readonly string[] } | ({ ok: false } & ModuleProblem);
 
 const TARGET = "node24";
-const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
 const isJson = (path: string): boolean => path.endsWith(".json");
 /** What is compiled or sent along; of packages only what is TypeScript. */

@@ -21,7 +21,7 @@ export function explain(error: unknown, baseDir: string): string {
   return `${code ?? name}${place ? ` at ${relativeTo(baseDir, place)}` : ""}`;
 }
 
-/** The file of a stack's frame, with its line for JavaScript: `tsx` puts all of a TypeScript file on one line. */
+/** The file of a stack's frame, with its line for JavaScript: that of TypeScript is one of what was built from it, unless Node maps stacks. */
 function framePlace(frame: string): string | undefined {
   const [, file, line] = /((?:file:\/\/)?[/\\A-Z][^()]*?):(\d+)(?::\d+)?\)?$/.exec(frame) ?? [];
   if (file === undefined || line === undefined) return undefined;
@@ -71,7 +71,7 @@ const RENAMED: Record<string, string> = {
 /** Says where an export of `rouse/plugin` is now, if an error is about one that has moved. */
 async function explainMoved(error: unknown): Promise<string | undefined> {
   const message = error instanceof SyntaxError ? error.message : "";
-  const name = /'(?:#|rouse\/)plugin' does not provide an export named '(\w+)'/.exec(message)?.[1];
+  const name = /(?:#|rouse\/)plugin['"] (?:does not provide an export named|for import) ['"](\w+)['"]/.exec(message)?.[1];
   if (name === undefined) return undefined;
   const moved = Object.hasOwn(RENAMED, name) ? (RENAMED[name] as string) : name;
   if (!(moved in (await import("../channel-kit/api.ts")))) return undefined;

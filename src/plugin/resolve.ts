@@ -1,31 +1,13 @@
 import { statSync } from "node:fs";
 import { registerHooks, type ResolveFnOutput } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { NamespacedUnregister } from "tsx/esm/api";
-
-const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-const FILES = { plugin: "./api", "channel-kit": "../channel-kit/api", "store-kit": "../store/api", transform: "../mapping/api" };
-
-/** What a user's module may import by name wherever it lies, and the file of ours that it means. */
-const OWN = new Map(
-  Object.entries(FILES).flatMap(([name, path]) => {
-    const { href } = new URL(path + extension, import.meta.url);
-    return [`rouse/${name}`, `#${name}`].map((specifier) => [specifier, href] as const);
-  }),
-);
+import { isPackage, isTypeScript, OWN_MODULES } from "./own-modules.ts";
 
 /** Marks the modules of one import, so that a changed file is read again. */
 export const MODULE_VERSION = "rouse-version";
 
-const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
-const isPackage = (path: string): boolean => path.includes("/node_modules/");
-
-/** What marks the modules that `tsx` loads for us. */
-const NAMESPACE = "rouse";
-const TSX_MARK = `tsx-namespace=${NAMESPACE}`;
-
-/** Whether a module is one of a user's modules that were imported here, or a package of theirs. */
-const isMarked = (url: string | undefined): boolean => url !== undefined && (url.includes(`${MODULE_VERSION}=`) || url.includes(TSX_MARK));
+/** Whether a module is one of a user's modules that were imported here. */
+const isMarked = (url: string | undefined): boolean => url !== undefined && url.includes(`${MODULE_VERSION}=`);
 
 let registered = false;
 let versions = 0;
@@ -36,15 +18,12 @@ const followed = new Map<string, Set<string>>();
 function follow(found: ResolveFnOutput, specifier: string, parent: string | undefined): ResolveFnOutput {
   if (!found.url.startsWith("file:") || isPackage(found.url)) return found;
   const version = parent === undefined ? undefined : (new URL(parent).searchParams.get(MODULE_VERSION) ?? undefined);
-  const isTyped = parent?.includes(TSX_MARK);
-  // A linked package of the user's own is followed from TypeScript alone: JavaScript shares it with what else imports it.
-  if (version === undefined || (!isTyped && !/^(?:\.{0,2}\/|#|file:)/.test(specifier))) return found;
+  // A linked package of the user's own is shared with what else imports it.
+  if (version === undefined || !/^(?:\.{0,2}\/|#|file:)/.test(specifier)) return found;
   const url = new URL(found.url);
   followed.get(version)?.add(fileURLToPath(`file://${url.pathname}`));
   url.searchParams.set(MODULE_VERSION, version);
-  // Without a package.json that says otherwise `tsx` would take TypeScript for CommonJS, which is never read again.
-  const asModule = isTyped && isTypeScript(url.pathname) && !url.pathname.endsWith(".cts");
-  return { ...found, url: url.href, ...(asModule && { format: "module" }) };
+  return { ...found, url: url.href };
 }
 
 /** Lets users' modules import `rouse/plugin`, `rouse/channel-kit`, `rouse/store-kit`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
@@ -53,7 +32,7 @@ export function registerOwnModules(): void {
   registered = true;
   registerHooks({
     resolve(specifier, context, next) {
-      const own = OWN.get(specifier);
+      const own = OWN_MODULES.get(specifier);
       // `#plugin` of other modules of this process is a name of their own package.
       if (own !== undefined && (!specifier.startsWith("#") || isMarked(context.parentURL))) return { url: own, shortCircuit: true };
       try {
@@ -68,13 +47,6 @@ export function registerOwnModules(): void {
 
 export type UserModule = { ok: true; exports: Record<string, unknown> } | { ok: false; error: unknown };
 
-/** `tsx`, once a process: each `tsImport` would leave its hooks behind, and all later imports go through all of them. */
-let typescript: ReturnType<typeof registerTypeScript> | undefined;
-async function registerTypeScript(): Promise<NamespacedUnregister> {
-  const { register } = await import("tsx/esm/api");
-  return register({ namespace: NAMESPACE, tsconfig: false });
-}
-
 async function importAnew(file: string, files: Set<string>): Promise<UserModule> {
   const { href, pathname } = pathToFileURL(file);
   const version = String(++versions);
@@ -83,8 +55,8 @@ async function importAnew(file: string, files: Set<string>): Promise<UserModule>
     const url = `${href}?${MODULE_VERSION}=${version}`;
     if (!isTypeScript(file) || isPackage(pathname))
       return { ok: true, exports: (await import(/* @vite-ignore */ url)) as Record<string, unknown> };
-    typescript ??= registerTypeScript();
-    return { ok: true, exports: (await (await typescript).import(href, `${url}&${TSX_MARK}`)) as Record<string, unknown> };
+    const { runTypeScript } = await import("./typescript.ts");
+    return { ok: true, exports: await runTypeScript(file, files) };
   } catch (error) {
     return { ok: false, error };
   } finally {

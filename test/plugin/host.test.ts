@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, statSync, symlinkSync } from "node:fs";
-import { registerHooks } from "node:module";
+import { createRequire, registerHooks } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { REAL } from "../gateway.ts";
@@ -174,13 +174,14 @@ describe("where plugins come from", () => {
     const text = (version: number): string =>
       `${HEAD}export default definePlugin({ id: "acme", channel: () => ({ send: async () => ({ status: "sent" as const }), defaultTo: "${version}" }) });`;
     const { dir, write } = userFolder({ "plugins/acme/index.ts": text(0) });
+    const requireHere = createRequire(join(dir, "index.js"));
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 1000;
     let depth = 0;
     const hooks = registerHooks({
       resolve(specifier, context, next) {
         const found = next(specifier, context);
-        if (found.url.includes(dir)) depth = new Error("here").stack?.split("\n").length ?? 0;
+        if (specifier.startsWith("./probe")) depth = new Error("here").stack?.split("\n").length ?? 0;
         return found;
       },
     });
@@ -189,6 +190,8 @@ describe("where plugins come from", () => {
       for (let version = 0; version < 10; version++) {
         write("plugins/acme/index.ts", text(version));
         expect((await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo).toBe(`${version}`);
+        write(`probe${version}.cjs`, "");
+        requireHere(`./probe${version}.cjs`);
         depths.push(depth);
       }
     } finally {

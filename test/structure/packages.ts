@@ -48,7 +48,6 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   "read-excel-file": "reads Excel documents",
   saxes: "reads XML documents and presentations, streamed",
   stemmer: "reduces English words of documents",
-  tsx: "loads TypeScript plugins and transforms from the user's folder",
   undici: "@slack/socket-mode needs it beside itself, in a version that npm installs under Node 20",
   unhomoglyph: "finds look-alike letters in marks of the boundary",
   zod: "schemas of the config, of requests and of plugins",
