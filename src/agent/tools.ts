@@ -46,14 +46,17 @@ export const offerOwnTools = (extensions: readonly TurnExtension[], { info }: To
     ),
   );
 
+/** Creates what ends connections, and holds no tool of a plugin as long as it is not called. */
+const createCloser = (servers: readonly McpServer[]) => async (): Promise<void> => {
+  await Promise.all(servers.map((server) => server.close()));
+};
+
 /** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, and kept. */
 export function createToolBox({ servers: configured, tools: pluginTools, ...environment }: ToolBoxOptions): ToolBox {
   const servers = Object.entries(configured).map(([name, server]) => [name, new McpServer({ ...environment, name, server })] as const);
   let turns = 0;
   let isRetired = false;
-  const close = async (): Promise<void> => {
-    await Promise.all(servers.map(([, server]) => server.close()));
-  };
+  const close = createCloser(servers.map(([, server]) => server));
   const pickServer = async (name: string, server: McpServer, patterns: ToolPatterns, { boundary, waitMs }: ToolTurn) => {
     try {
       const listed = await server.tools(AbortSignal.timeout(waitMs));

@@ -66,14 +66,14 @@ export function createReloader(options: ReloaderOptions): Reloader {
   };
 
   const swap = (next: LoadedSnapshot): void => {
-    const before = loaded;
+    const { dispose, snapshot: before } = loaded;
     loaded = next;
     options.onSwap(loaded);
     if (watcher) watch();
     for (const { path, message } of loaded.snapshot.warnings) log.warn({ path }, message);
     log.info({ snapshot: loaded.snapshot.hash.slice(0, 12) }, "the config was reloaded");
-    before.snapshot.runtime.retire();
-    void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
+    before.runtime.retire();
+    void clock.sleep(before.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(dispose);
   };
 
   const reloadNow: AdminDeps["reload"] = async () => {

@@ -72,7 +72,7 @@ export interface LoadedSnapshot {
   baseDir: string;
   /** Folders and files whose change means a new snapshot. */
   watched: { dirs: string[]; files: string[] };
-  /** Ends what belongs to the snapshot alone. */
+  /** Ends what belongs to the snapshot alone. It is called long after the last use, so that it holds nothing else of the snapshot. */
   dispose(): Promise<void>;
 }
 
@@ -243,15 +243,15 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   if (options.host !== undefined) config.gateway.host = options.host;
   const ended = new AbortController();
   const parts = await loadParts(loaded, options, ended.signal);
+  const { close } = parts.runtime;
   const dispose = async (): Promise<void> => {
     ended.abort();
-    await parts.runtime.close();
+    await close();
   };
   const compiled = await compileHooks(loaded, parts, options);
   const store = await findDriver(loaded, parts);
   const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
-  const hasMoney = budgets.all.some(({ limits }) => limits.budget);
-  const unpriced = hasMoney ? findUnpricedModels(parts.agents.list, parts.runtime.models) : [];
+  const unpriced = budgets.all.some(({ limits }) => limits.budget) ? findUnpricedModels(parts.agents.list, parts.runtime.models) : [];
   const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded, options.texts)];
   const files = [...loaded.files, ...compiled.mappings.set.files, ...compiled.signatures.files, ...parts.plugins.files];
   const { mappingsDir, transformsDir } = config.hooks;
