@@ -255,14 +255,15 @@ export function createTransformPool(options: { log: Logger; env: Record<string, 
     });
   };
 
-  const checked = new Set<string>();
+  /** The version in which a function was found, by what was asked. */
+  const checked = new Map<string, string>();
 
   return {
     async checkModule({ file, version, exportName, ...task }) {
-      const key = JSON.stringify([file, version, exportName, task.permissions.id]);
-      if (checked.has(key)) return { ok: true, value: null };
+      const key = JSON.stringify([file, exportName, task.permissions.id]);
+      if (checked.get(key) === version) return { ok: true, value: null };
       const result = await add({ ...task, call: { id: nextId++, kind: "check", file, version, exportName } });
-      if (result.ok) checked.add(key);
+      if (result.ok) checked.set(key, version);
       return result;
     },
     runModule: ({ file, version, exportName, input, ...task }) =>
