@@ -20,6 +20,7 @@ const COUNTING_SOAKS = [
   "channels/replies",
   "e2e/{crash,docs-site,office,waiting-crash}",
   "faults/faults",
+  "plugin/reload",
   "runs/{approval-crash,crash}",
   "store/{crash,lease-outage}",
   "store/disk/{power-loss,power-loss-work}",
