@@ -1,6 +1,6 @@
 /**
  * Checks what one has changed, while one works: types, formats, lint, the structure of the code and the tests that start no gateway,
- * no process and no browser. Prints the times, and the output of what failed. Ends with 1 if something failed.
+ * process, server or browser. Prints the times, and the output of what failed. Ends with 1 if something failed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -14,8 +14,8 @@ const PUBLISHED = new Map(
     typeof target === "string" ? [] : [[name.replace(/^\./, "rouse"), target["rouse-source"].replace("./", "")] as const],
   ),
 );
-/** What takes long: gateways, processes, threads, browsers and PostgreSQL. */
-const SLOW = ["src/gateway/gateway.ts", "node:child_process", "node:worker_threads", "playwright-core", "pg"];
+/** What takes long: gateways, processes, threads, servers, browsers and PostgreSQL. */
+const SLOW = ["src/gateway/gateway.ts", "node:child_process", "node:worker_threads", "node:http", "node:net", "playwright-core", "pg"];
 
 /** The tests whose imports, and all that these import in turn, have nothing that takes long. */
 export function findQuickTests(files: readonly CodeFile[]): string[] {
