@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 
 const shared = {
-  // Waiting is patient, so that a loaded machine fails no test that would pass: how fast something is, soaks measure.
+  // Waiting is patient, so that a loaded machine fails no test that would pass: how fast something is, the benchmarks measure.
   testTimeout: 120_000,
   hookTimeout: 120_000,
   expect: { poll: { timeout: 60_000 } },
@@ -12,19 +12,8 @@ const shared = {
   // (`Check failed: jit_page.has_value()`, nodejs/node#64500): its tests would fail for it.
   execArgv: ["--conditions=rouse-source", "--no-memory-protection-keys"],
 };
-/** Long loads, loops of crashes, floods, and tests of how long something takes: `npm run test:soak`. */
+/** Long loads, loops of crashes, floods, and the installed package: `npm run test:soak`. */
 const SOAKS = "test/**/*.soak.test.ts";
-/** Soaks that count what happened, and compare no time: two at once take little more time than one. */
-const COUNTING_SOAKS = [
-  "agent/mcp",
-  "channels/replies",
-  "e2e/{crash,docs-site,office,waiting-crash}",
-  "faults/faults",
-  "plugin/reload",
-  "runs/{approval-crash,crash}",
-  "store/{crash,lease-outage}",
-  "store/disk/{power-loss,power-loss-work}",
-].map((name) => `test/${name}.soak.test.ts`);
 
 export default defineConfig({
   resolve: { conditions: ["rouse-source"] },
@@ -45,19 +34,8 @@ export default defineConfig({
           maxWorkers: availableParallelism() + 1,
         },
       },
-      { extends: true, test: { ...shared, name: "soak", include: COUNTING_SOAKS, maxWorkers: 2, sequence: { groupOrder: 1 } } },
-      // One after the other: what they measure must not depend on what runs beside.
-      {
-        extends: true,
-        test: {
-          ...shared,
-          name: "soak-timed",
-          include: [SOAKS],
-          exclude: [...COUNTING_SOAKS, ...configDefaults.exclude],
-          maxWorkers: 1,
-          sequence: { groupOrder: 2 },
-        },
-      },
+      // They wait most of the time: for leases that end, and for processes that start.
+      { extends: true, test: { ...shared, name: "soak", include: [SOAKS], maxWorkers: 3 } },
     ],
   },
 });

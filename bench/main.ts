@@ -4,6 +4,7 @@ import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { chatRows } from "./chat.ts";
 import { HOOK_ROWS, hookRow, onPostgres, withWorkers } from "./hooks.ts";
+import { isolationRows } from "./isolation.ts";
 import { limitsRows } from "./limits.ts";
 import { CONNECTIONS, type Row, type Timing } from "./measure.ts";
 import { peerRows } from "./peers.ts";
@@ -56,6 +57,7 @@ function getGroups(postgres: boolean): Record<string, () => Promise<Row[]>> {
     chat: () => chatRows(timing),
     ...((values.peers || values.table) && { peers: () => peerRows(timing) }),
     start: () => startRows(rounds),
+    isolation: () => isolationRows(timing),
     "what-if": () => whatIfRows(timing),
     // The longest last: what Ctrl-C ends is printed up to there.
     "limits-200k": () => limitsRows(200_000, postgres, rounds),

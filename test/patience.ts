@@ -2,7 +2,7 @@ import { vi } from "vitest";
 
 /**
  * How long a test waits at least for what must come, in milliseconds. Vitest's own second is less than one request may take on a
- * machine whose cores are all busy; what comes at once is still seen at once. How fast something is, soaks measure.
+ * machine whose cores are all busy; what comes at once is still seen at once. How fast something is, the benchmarks measure.
  */
 const PATIENCE_MS = 60_000;
 

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { createHttpServer, createMcpWorld, findChildren, LEDGER_SERVER, readLedger, type HttpServer, type McpWorld } from "./mcp.ts";
+import { scale } from "../soak.ts";
 import type { Said } from "./vendors.ts";
 
-const RUNS = 1_000;
+const RUNS = scale(200, 1_000);
 const AT_ONCE = 8;
 /** Connections that are kept for the next request. */
 const SPARE = 40;

@@ -10,13 +10,11 @@ import { planDelivery } from "../../src/delivery/plan.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
+import { scale } from "../soak.ts";
 import { numbered, numbersOf } from "./numbered-markdown.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
-/** Replies to each channel; `SOAK=2000` for the whole of it, which takes a quarter of an hour where time is real. */
-const REPLIES = Number(process.env["SOAK"] ?? 120);
-const WHOLE = 2000;
-const TIMEOUT_MS = REPLIES < WHOLE ? 600_000 : 3_600_000;
+const REPLIES = scale(30, 400);
 const MAX_CHARS = 20_000;
 const RECIPIENTS = 3;
 /** Waits that vendors ask for pass so much faster. */
@@ -61,7 +59,7 @@ function reply(chars: number, from: number): { text: string; next: number } {
 }
 
 async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies: number; pieces: number; faults: number }> {
-  const count = realTime && REPLIES < WHOLE ? Math.ceil(REPLIES / 4) : REPLIES;
+  const count = realTime ? Math.ceil(REPLIES / 4) : REPLIES;
   const far = await start();
   onTestFinished(() => far.close());
   const { channels, issues } = await load(userFolder({}).dir, { channels: { [id]: section(far.url) } });
@@ -136,7 +134,7 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
 }
 
 describe("long and many replies arrive whole, once, and in order, whatever fails on the way", () => {
-  it.each(VENDORS)("$id", { timeout: TIMEOUT_MS }, async (vendor) => {
+  it.each(VENDORS)("$id", { timeout: scale(300_000, 900_000) }, async (vendor) => {
     const { replies, pieces, faults } = await soak(vendor);
     console.log(`${vendor.id}: ${replies} replies in ${pieces} messages, ${faults} times trouble`);
     expect(pieces).toBeGreaterThanOrEqual(replies);

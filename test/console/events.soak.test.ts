@@ -3,18 +3,17 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
+import { scale } from "../soak.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 
-const EVENTS = 50_000;
-const MAX_OPEN_MS = 1000;
-const MAX_SHOWN_MS = 300;
-const MAX_TASK_MS = 200;
-const PER_SECOND = 500;
-const SECONDS = 5;
-/** What a timer's grain may cost. */
-const LEAST_PER_SECOND = PER_SECOND * 0.95;
+const EVENTS = scale(20_000, 50_000);
+/** Rows that a list has at most, however many events there are. */
+const MAX_ROWS = 200;
+const FLOOD = scale(600, 5000);
+/** Hooks of the flood that wait for their answers at the same time. */
+const AT_ONCE = 20;
 
 /** Copies the one event of a store until it has so many. */
 function fill(file: string): void {
@@ -52,110 +51,81 @@ describe.skipIf(NO_BROWSER)(`the console with ${EVENTS} events`, () => {
 
   const rows = (name: string) => page.getByRole("region", { name, exact: true }).locator("tbody tr[data-id]");
 
-  it("opens the list within a second", async () => {
+  it("opens the list with the newest page of events alone", async () => {
     await page.goto(`${world.url}/console#/refusals`);
     await page.getByRole("heading", { name: "Refused" }).waitFor();
+    const asked: string[] = [];
+    page.on("request", (request) => void (/\/admin\/v1\/events\?/.test(request.url()) && asked.push(request.url())));
     // A text: the types of the tests know no window.
-    const ms = await page.evaluate<number>(`new Promise((resolve) => {
-      const from = performance.now();
-      location.hash = "#/events";
-      const look = () => {
-        if (document.querySelectorAll("tbody tr[data-id]").length >= 50) resolve(performance.now() - from);
-        else requestAnimationFrame(look);
-      };
-      look();
-    })`);
-    console.log(`the list was there after ${Math.round(ms)} ms`);
-    expect(ms).toBeLessThan(MAX_OPEN_MS);
+    await page.evaluate('location.hash = "#/events"');
+    await expect.poll(() => rows("Events").count()).toBeGreaterThanOrEqual(50);
+    expect(await rows("Events").count()).toBeLessThan(MAX_ROWS);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.filter((url) => url.includes("before="))).toEqual([]);
   });
 
   it("scrolls to older events without a gap", async () => {
     const table = page.getByRole("region", { name: "Events", exact: true });
-    for (let n = 0; n < 12; n++) {
-      await table.evaluate((box) => box.scrollTo(0, box.scrollHeight));
-      await page.waitForTimeout(250);
-    }
-    const count = Number(await table.locator("table").getAttribute("aria-rowcount"));
-    expect(count).toBeGreaterThanOrEqual(600);
-    const seen: string[] = [];
-    const height = await table.evaluate((box) => box.scrollHeight);
-    for (let top = 0; top < height; top += 400) {
-      await table.evaluate((box, to) => box.scrollTo(0, to), top);
-      await page.waitForTimeout(30);
-      for (const id of await rows("Events").evaluateAll((all) => all.map((row) => row.getAttribute("data-id") ?? "")))
-        if (!seen.includes(id)) seen.push(id);
-    }
+    const count = async (): Promise<number> => Number(await table.locator("table").getAttribute("aria-rowcount"));
+    await expect
+      .poll(async () => {
+        await table.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+        return count();
+      })
+      .toBeGreaterThanOrEqual(600);
     const listed: string[] = [];
-    for (let before = ""; listed.length < count;) {
+    for (let before = ""; listed.length < 600;) {
       const { body } = await world.admin(`/admin/v1/events?limit=500${before}`);
       listed.push(...(body.events as { id: string }[]).map(({ id }) => id));
       before = `&before=${body.next as string}`;
     }
+    const seen: string[] = [];
+    for (let top = 0; seen.length < 600; top += 400) {
+      // Rows are made after the list was scrolled: wait until they cover what is to be seen of it.
+      const shown = await table.evaluate(async (box, to) => {
+        box.scrollTo(0, to);
+        for (;;) {
+          await new Promise((painted) => setTimeout(painted, 10));
+          const made = [...box.querySelectorAll("tbody tr[data-id]")];
+          const area = box.getBoundingClientRect();
+          const [first, last] = [made[0]?.getBoundingClientRect().top, made.at(-1)?.getBoundingClientRect().bottom];
+          if (last >= area.bottom && (first <= area.top || box.scrollTop === 0))
+            return made.map((row) => row.getAttribute("data-id") as string);
+        }
+      }, top);
+      for (const id of shown) if (!seen.includes(id)) seen.push(id);
+    }
     expect(seen).toEqual(listed.slice(0, seen.length));
-    expect(seen.length).toBeGreaterThanOrEqual(count);
     expect(problems).toEqual([]);
   });
 
-  it(`shows an event in Live within ${MAX_SHOWN_MS} ms of its answer`, async () => {
+  it("shows each event in Live", async () => {
     await page.goto(`${world.url}/console#/live`);
     await rows("Live events").first().waitFor();
-    await page.evaluate(`(() => {
-      globalThis.seen = {};
-      const look = () => {
-        for (const row of document.querySelectorAll("tbody tr[data-id]")) seen[row.dataset.id] ??= Date.now();
-        requestAnimationFrame(look);
-      };
-      look();
-    })()`);
-    const times: number[] = [];
     for (let n = 0; n < 20; n++) {
       const { body } = await world.post("/hooks/shop", { id: n });
-      const answered = Date.now();
-      const id = body.eventId as string;
-      const shown = await world.until(() =>
-        page.evaluate((one) => (globalThis as unknown as { seen: Record<string, number> }).seen[one], id),
-      );
-      times.push(shown - answered);
-      await page.waitForTimeout(37);
+      await page.locator(`tbody tr[data-id="${body.eventId as string}"]`).waitFor();
     }
-    console.log(`events showed after ${times.toSorted((a, b) => a - b).join(", ")} ms`);
-    expect(Math.max(...times)).toBeLessThan(MAX_SHOWN_MS);
   });
 
-  it(`has no task over ${MAX_TASK_MS} ms at ${PER_SECOND} events a second`, async () => {
-    await page.evaluate(`(() => {
-      globalThis.tasks = [];
-      new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
-    })()`);
-    const longTasks = () => page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks);
+  it("keeps up with a flood of events, and its list short", async () => {
     // Without the checks that a world makes of each answer: they would take more time than the gateway.
     const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-    const send = async (id: number): Promise<void> => {
+    const send = async (id: number): Promise<string> => {
       const init = { method: "POST", headers, body: JSON.stringify({ id }) };
       const response = await world.gateway.fetch(new Request("http://127.0.0.1/hooks/shop", init));
-      await response.arrayBuffer();
+      const { eventId } = (await response.json()) as { eventId: string };
       if (!response.ok) throw new Error(`the gateway answered ${response.status}`);
+      return eventId;
     };
-    const sent: Promise<unknown>[] = [];
-    const from = performance.now();
-    for (let n = 0; n < PER_SECOND * SECONDS; n++) {
-      sent.push(send(n));
-      const due = from + (n * 1000) / PER_SECOND;
-      if (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
-    }
-    await Promise.all(sent);
-    const rate = Math.round((PER_SECOND * SECONDS * 1000) / (performance.now() - from));
-    await page.waitForTimeout(1000);
-    const longest = Math.max(0, ...(await longTasks()));
-    console.log(`at ${rate} events a second the longest task took ${Math.round(longest)} ms`);
-    expect(rate, `this machine took only ${rate} events a second: it says nothing about a page at ${PER_SECOND}`).toBeGreaterThanOrEqual(
-      LEAST_PER_SECOND,
-    );
-    expect(longest, `the longest task, at ${rate} events a second`).toBeLessThan(MAX_TASK_MS);
-    // A browser that reports no long tasks would have passed.
-    await page.evaluate("setTimeout(() => { const from = performance.now(); while (performance.now() - from < 250); })");
-    await expect.poll(async () => Math.max(0, ...(await longTasks()))).toBeGreaterThanOrEqual(MAX_TASK_MS);
-    expect(await rows("Live events").count()).toBeLessThan(200);
+    let sent = 0;
+    const sendNext = async (): Promise<void> => {
+      while (sent < FLOOD) await send(sent++);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, sendNext));
+    const last = await send(sent);
+    await page.locator(`tbody tr[data-id="${last}"]`).waitFor();
+    expect(await rows("Live events").count()).toBeLessThan(MAX_ROWS);
     expect(problems).toEqual([]);
   });
 });

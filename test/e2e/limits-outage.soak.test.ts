@@ -48,7 +48,7 @@ describePostgres("a limit of one run at a time", () => {
     for (const end = performance.now() + ms; !(await done()) && performance.now() < end;) await pause(50);
   };
   const accept = async (world: World, n: number): Promise<void> => {
-    await until(async () => (await world.post("/hooks/ask", { n })).status === 202, 20_000);
+    await until(async () => (await world.post("/hooks/ask", { n })).status === 202, 60_000);
   };
   const countSilent = async (): Promise<number> => {
     const text = `SELECT count(*)::int AS n FROM ${schema.name}.holders WHERE seen <= now() - interval '${SILENT_MS} ms'`;
@@ -76,19 +76,19 @@ describePostgres("a limit of one run at a time", () => {
     const [b, toB] = await open();
     toB.set("hanging");
     await accept(a, 1);
-    await until(() => isCut, 10_000);
-    await until(async () => (await countSilent()) === 2, 30_000);
+    await until(() => isCut, 60_000);
+    await until(async () => (await countSilent()) === 2, 60_000);
     expect([isCut, await countSilent(), underWay]).toEqual([true, 2, 0]);
     // It does not free the jobs of the other one yet, which may have been cut off as it was.
     toB.set("open");
     await accept(b, 2);
     await until(() => underWay === 1, 4_000);
     toA.set("open");
-    await until(() => underWay > 0, 20_000);
+    await until(() => underWay > 0, 60_000);
     await pause(6_000);
     expect([underWay, most]).toEqual([1, 1]);
     release();
-    await until(() => provider.requests.length === 2 && underWay === 0, 30_000);
+    await until(() => provider.requests.length === 2 && underWay === 0, 60_000);
     expect([provider.requests.length, most]).toEqual([2, 1]);
   });
 });

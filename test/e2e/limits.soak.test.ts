@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { describePostgres, newSchema } from "../store/postgres.ts";
+import { scale } from "../soak.ts";
 import { createLoad, pause, RUN_TOKENS, RUN_USD, type Limits, type Load, type Order } from "./limits-load.ts";
 import type { Program } from "./program.ts";
 
-const KILL_EVERY_MS = 4000;
-const KILLS = 4;
-/** A gateway that is killed keeps what it held until its lease ends and another gateway has looked. */
-const LEASE_MS = 25_000;
+const KILL_EVERY_MS = scale(3000, 4000);
+const KILLS = scale(2, 4);
+/** A gateway that is killed keeps what it held until its lease ends and another gateway has looked: that takes 15 seconds. */
+const PATIENCE_MS = 90_000;
 
 const BIG = 1_000_000;
 /** Of what hooks send, some limit binds every mapping; `flood` and `calm` share the places of all hooks. */
@@ -31,19 +32,13 @@ const RAISED: Limits = {
   money: { budget: { perDay: "1000 USD" } },
   every: { ...LIMITS.every, runsPerHour: BIG },
 };
-/** How many hooks each mapping gets, and how often. */
-const TRAFFIC: Record<string, [count: number, everyMs: number]> = {
-  flood: [220, 10],
-  calm: [16, 900],
-  narrow: [30, 400],
-  // Limits of an hour or a day are reached between two kills.
-  hourly: [45, 300],
-  tokens: [40, 350],
-  money: [40, 350],
-  every: [30, 450],
-  // Hooks come faster than one run after the other can end, so that the queue is full at times.
-  short: [200, 60],
-};
+/** How many hooks each mapping gets, and how often. Limits of an hour or a day are reached between two kills. */
+const TRAFFIC: Record<string, [count: number, everyMs: number]> = scale(
+  { flood: [120, 10], calm: [9, 800], narrow: [15, 400], hourly: [40, 150], tokens: [35, 180], money: [35, 180], every: [25, 250] },
+  { flood: [220, 10], calm: [16, 900], narrow: [30, 400], hourly: [45, 300], tokens: [40, 350], money: [40, 350], every: [30, 450] },
+);
+/** So many senders at once of so many hooks each: more than have room in the queue. */
+const SHORT = { senders: 8, count: scale(10, 25) };
 
 let load: Load;
 let programs: (Program | undefined)[] = [];
@@ -106,13 +101,17 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
   programs = [await load.start()];
   programs.push(...(await Promise.all(Array.from({ length: gateways - 1 }, () => load.start()))));
 
-  await Promise.all([killInTurn(), ...Object.entries(TRAFFIC).map(([mapping, [count, everyMs]]) => load.send(mapping, count, everyMs))]);
+  await Promise.all([
+    killInTurn(),
+    ...Object.entries(TRAFFIC).map(([mapping, [count, everyMs]]) => load.send(mapping, count, everyMs)),
+    ...Array.from({ length: SHORT.senders }, () => load.send("short", SHORT.count, 0)),
+  ]);
   const lastKill = performance.now();
   // All that no limit of an hour or a day holds back is done.
-  await until("the queue drains", LEASE_MS, () => ["flood", "calm", "narrow", "short"].every((mapping) => (left()[mapping] ?? 0) === 0));
+  await until("the queue drains", PATIENCE_MS, () => ["flood", "calm", "narrow", "short"].every((mapping) => (left()[mapping] ?? 0) === 0));
   // What gateways had borrowed that were killed is lent again.
-  await until("limits are used up", LEASE_MS, () => Object.entries(USED_UP).every(([mapping, count]) => load.started(mapping) >= count));
-  await until("what may start has ended", LEASE_MS, async () => (await countRuns("running")) === 0);
+  await until("limits are used up", PATIENCE_MS, () => Object.entries(USED_UP).every(([mapping, count]) => load.started(mapping) >= count));
+  await until("what may start has ended", PATIENCE_MS, async () => (await countRuns("running")) === 0);
   const drainedMs = performance.now() - lastKill;
   await pause(1500);
   expectPlacesKept();
@@ -130,16 +129,16 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
 
   load.overlap.most.clear();
   load.configure(RAISED);
-  await until("the queue drains after limits are raised", LEASE_MS, () => Object.values(left()).every((count) => count === 0));
+  await until("the queue drains after limits are raised", PATIENCE_MS, () => Object.values(left()).every((count) => count === 0));
   await until(
     "all runs end",
-    LEASE_MS,
+    PATIENCE_MS,
     async () => (await countRuns("running")) + (await countRuns("parked")) + (await countRuns("queued")) === 0,
   );
   expectPlacesKept();
   // What the gateways that were killed had held is free again.
   expect(load.overlap.most.get("hooks")).toBe(LIMITS.hooks.concurrent);
-  await until("no place stays taken", LEASE_MS, async () => {
+  await until("no place stays taken", PATIENCE_MS, async () => {
     const { checks } = (await load.admin("doctor")) as { checks: { id: string; message: string }[] };
     return checks.find(({ id }) => id === "limits")?.message.includes(`0 of ${LIMITS.hooks.concurrent} at the same time`) ?? false;
   });
@@ -149,13 +148,13 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
 }
 
 describe("limits of every kind, while a gateway is killed", () => {
-  it("are kept and starve no run on SQLite", { timeout: 180_000 }, async () => {
+  it("are kept and starve no run on SQLite", { timeout: 400_000 }, async () => {
     console.log(await testLoad(1, undefined));
   });
 });
 
 describePostgres("limits of every kind, while gateways are killed", () => {
-  it("are kept and starve no run with three gateways on one PostgreSQL", { timeout: 180_000 }, async () => {
+  it("are kept and starve no run with three gateways on one PostgreSQL", { timeout: 400_000 }, async () => {
     const schema = newSchema();
     try {
       console.log(await testLoad(3, schema.url));

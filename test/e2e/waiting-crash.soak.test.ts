@@ -9,13 +9,14 @@ import { createLogger } from "../../src/core/log.ts";
 import { plainText } from "../../src/core/text.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { RunRecord } from "../../src/store/types.ts";
+import { scale } from "../soak.ts";
 import { startProgram, type Program } from "./program.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "crash-hook-token-0123456789";
 const TURNS = 8;
-const KILLS = 10;
+const KILLS = scale(5, 20);
 const HOURLY = 4;
 const CONCURRENT = 2;
 const PATHS = ["narrow", "hourly", "batch", "shadow"] as const;
@@ -121,7 +122,8 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
     const asked = provider.requests.length;
     await new Promise((done) => setTimeout(done, 150 + Math.random() * 400));
     // On a busy machine a life lasts until some turns were under way: else most runs would be cut off in all of them.
-    for (let looks = 0; looks < 500 && provider.requests.length < asked + TURNS; looks++) await new Promise((done) => setTimeout(done, 10));
+    for (let looks = 0; looks < 3000 && provider.requests.length < asked + TURNS; looks++)
+      await new Promise((done) => setTimeout(done, 10));
     await program.kill();
     over = true;
     await Promise.all(senders);

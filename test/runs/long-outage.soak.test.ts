@@ -2,10 +2,11 @@ import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 import { manualClock, type ManualClock } from "../delivery/support.ts";
+import { scale } from "../soak.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
 const MINUTE = 60_000;
-const HOOKS = 500;
+const HOOKS = scale(200, 500);
 const AT_ONCE = 25;
 const MOST_CALLS = 1.2;
 
@@ -48,7 +49,7 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
 }
 const count = async (status: string): Promise<number> => (await world.admin("/admin/v1/status")).body.status.counts[`runs.${status}`];
 
-/** Lets 500 hooks wait for a provider that is away for ten minutes. */
+/** Lets hooks wait for a provider that is away for ten minutes. */
 async function testOutage(store: object): Promise<void> {
   const starting = createWorld({
     clock,

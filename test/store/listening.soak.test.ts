@@ -2,12 +2,13 @@ import { afterEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { until } from "../../src/testing/harness.ts";
+import { scale } from "../soak.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
 
-/** Three probes of the connection that listens, which is asked every 5 seconds. */
-const PROBES_MS = 17_000;
+/** Two or more probes of the connection that listens, which is asked every 5 seconds. */
+const PROBES_MS = scale(11_500, 27_000);
 
 describePostgres("the connection that listens", () => {
   const schema = newSchema();

@@ -75,8 +75,6 @@ export class Ledger {
   readonly #seen = new Map<string, { count: number; at: number }>();
   /** Reads all that vendors have of the gateway. */
   arrived: () => Arrived[] = () => [];
-  /** The longest wait, and for what. */
-  readonly slowest = { ms: 0, what: "" };
   #waiting: { isDone: () => boolean; resolve: () => void; reject: (error: Error) => void; until: number; what: string }[] = [];
   readonly #timer = setInterval(() => this.#look(), 15);
 
@@ -161,14 +159,8 @@ export class Ledger {
   }
 
   until(what: string, isDone: () => boolean, ms = WAIT_MS): Promise<void> {
-    const begun = Date.now();
-    return new Promise((ended, reject) => {
-      const resolve = (): void => {
-        const took = Date.now() - begun;
-        if (took > this.slowest.ms) Object.assign(this.slowest, { ms: took, what });
-        ended();
-      };
-      this.#waiting.push({ isDone, resolve, reject, until: begun + ms, what });
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ isDone, resolve, reject, until: Date.now() + ms, what });
       this.#look();
     });
   }

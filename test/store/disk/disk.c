@@ -2,6 +2,8 @@
  * Preloaded into a gateway (LD_PRELOAD), it stands between the program and the disk:
  *   DISK_DELAY_MS  each fsync and fdatasync takes so much longer.
  *   DISK_FAIL      while this file exists, a sync of a file whose name ends in "-wal" fails with EIO.
+ *   DISK_HOLD      while this file exists, a sync waits whose file has a name that ends as the text in it. Once one waits, there is
+ *                  a file of the same name with ".waits" after it.
  *   DISK_LOG       this file gets a record of each operation on rouse.db and its log in DISK_FOLDER.
  * A record is an operation ('c'reate, 'w'rite, 't'runcate, 's'ync begins, 'e'nds), a file ('d'atabase, 'l'og, 'f'older),
  * 1 if the process's first thread did it, 5 bytes for nothing, an offset or a size, and a length (both 8 bytes, little endian);
@@ -98,6 +100,19 @@ static int recorded_truncate(int (*real)(int, off_t), int fd, off_t size) {
 int ftruncate(int fd, off_t size) { return recorded_truncate(REAL(ftruncate), fd, size); }
 int ftruncate64(int fd, off64_t size) { return recorded_truncate(REAL(ftruncate64), fd, size); }
 
+static void wait_while_held(const char *path) {
+  const char *hold = getenv("DISK_HOLD");
+  char end[64], waits[PATH_MAX];
+  FILE *file;
+  if (hold) snprintf(waits, sizeof waits, "%s.waits", hold);
+  for (; hold && (file = fopen(hold, "r")); usleep(1000)) {
+    end[fread(end, 1, sizeof end - 1, file)] = 0;
+    fclose(file);
+    if (!ends_with(path, end)) return;
+    close(REAL(open)(waits, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  }
+}
+
 static int slow_sync(int (*real)(int), int fd) {
   const char *delay = getenv("DISK_DELAY_MS"), *fail = getenv("DISK_FAIL");
   char path[PATH_MAX], kind = kind_of(fd);
@@ -108,6 +123,7 @@ static int slow_sync(int (*real)(int), int fd) {
   }
   if (delay) usleep((useconds_t)atoi(delay) * 1000);
   path_of(fd, path);
+  wait_while_held(path);
   int done = real(fd);
   if (fail && ends_with(path, "-wal") && access(fail, F_OK) == 0) {
     errno = EIO;

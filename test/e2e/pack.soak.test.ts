@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { brotliCompressSync } from "node:zlib";
@@ -14,7 +14,6 @@ const TOKEN = "packed-hook-token-0123456789";
 const MAX_CONSOLE_BYTES = 1024 * 1024;
 const MAX_PART_BYTES = 175 * 1024;
 let dir: string;
-let tarball: string;
 const run = (command: string, args: string[], cwd: string): string =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 const write = (name: string, text: string): void => writeFileSync(join(dir, name), text);
@@ -42,7 +41,7 @@ async function expectConsole(url: string, headers: Record<string, string>): Prom
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "rouse-pack-"));
   const packed = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", dir], ROOT)) as { filename: string }[];
-  tarball = packed[0]?.filename ?? "";
+  const tarball = packed[0]?.filename ?? "";
   write("package.json", '{ "private": true }');
   run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", join(dir, tarball)], dir);
   mkdirSync(join(dir, "transforms"));
@@ -133,8 +132,9 @@ describe("the package, installed in an empty folder", () => {
     const folder = join(dir, "tour");
     mkdirSync(folder);
     write("tour/package.json", '{ "private": true, "type": "module" }');
-    run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", join(dir, tarball)], folder);
-    await followTour({ home: dir, folder, instead: `cd ${folder}; rouse() { npx rouse "$@"; }` });
+    // As a second installation would make it.
+    symlinkSync(join(dir, "node_modules"), join(folder, "node_modules"));
+    await followTour({ home: dir, folder, instead: `cd ${folder}; rouse() { node_modules/.bin/rouse "$@"; }` });
     expect(run(join(ROOT, "node_modules/.bin/tsc"), ["-p", ".", "--typeRoots", join(ROOT, "node_modules/@types")], folder)).toBe("");
   }, 180_000);
 
