@@ -1,17 +1,23 @@
 /** Rows of hooks that are accepted: each against the echo, or against a gateway that has less to do. */
 import { PRESETS_DIR, presetNames } from "../src/mapping/presets.ts";
 import { AGENT, AGENT_ALONE, PULL_REQUEST, SIGNED_PULL_REQUEST, WAKE } from "./bodies.ts";
-import { compare, toRow, type Row, type Side, type Timing } from "./measure.ts";
+import { CONNECTIONS, countErrors, floodInTurn, medianBy, toRow, type Row, type Side, type Timing } from "./measure.ts";
 import { withModel } from "./model.ts";
-import { startEcho, startGateway, withServers, type GatewayOptions } from "./servers.ts";
+import { startDurableEcho, startEcho, startGateway, withServers, type GatewayOptions } from "./servers.ts";
 
 /** A gateway without workers, and what is posted to it. */
-export interface Subject extends Omit<Side, "server" | "settle"> {
+export interface Subject extends Omit<Side, "server" | "settle" | "connections"> {
   config?: object;
   options?: GatewayOptions;
 }
 
-export type HookRow = Omit<Row, "value"> & { subject: Subject; against: Subject | "echo" };
+export interface HookRow {
+  row: string;
+  subject: Subject;
+  /** "echo": the durable one, with so many connections, and beside it the plain one. */
+  against: Subject | "echo";
+  connections?: readonly number[];
+}
 
 const AGENT_SIDE = { path: "/hooks/agent", body: AGENT };
 const KB = Math.round(PULL_REQUEST.length / 1000);
@@ -35,30 +41,12 @@ const byHookToken = (use: string): object => ({ use, auth: "token" });
 const withPresets = (presets: object[]): Subject => ({ config: { hooks: { presets } }, path: "/hooks/github", body: PULL_REQUEST });
 const allPresets = presetNames(PRESETS_DIR).map(byHookToken);
 
-const section = "Hooks on SQLite";
 export const HOOK_ROWS: Record<string, HookRow> = {
-  agent: { section, row: "durable agent", target: { least: 0.65 }, moonshot: 0.9, subject: AGENT_SIDE, against: "echo" },
-  wake: {
-    section,
-    row: "durable wake",
-    target: { least: 0.65 },
-    moonshot: 0.9,
-    subject: { path: "/hooks/wake", body: WAKE },
-    against: "echo",
-  },
-  mapped: {
-    section,
-    row: `mapped, ${KB} KB, six fields`,
-    target: { least: 0.75 },
-    moonshot: 0.9,
-    subject: mapped([mapping("pr")]),
-    against: "echo",
-  },
+  agent: { row: "`POST /hooks/agent`", connections: [16, 64, 256], subject: AGENT_SIDE, against: "echo" },
+  wake: { row: "`POST /hooks/wake`", subject: { path: "/hooks/wake", body: WAKE }, against: "echo" },
+  mapped: { row: `a mapping with six fields, body of ${KB} KB`, subject: mapped([mapping("pr")]), against: "echo" },
   signed: {
-    section,
-    row: `signed, ${KB} KB (HMAC-SHA256), no body twice`,
-    target: { least: 0.5 },
-    moonshot: 0.6,
+    row: `a signed preset (HMAC-SHA256), no body of ${KB} KB twice`,
     subject: {
       config: { hooks: { presets: [{ use: "github", secret: SIGN.secret }] } },
       path: "/hooks/github",
@@ -67,24 +55,18 @@ export const HOOK_ROWS: Record<string, HookRow> = {
     },
     against: "echo",
   },
-  "1000": {
-    section,
+  "many-mappings": {
     row: "1,000 mappings against one",
-    target: { least: 0.9 },
     subject: mapped([...others, mapping("pr")]),
     against: mapped([mapping("pr")]),
   },
   transform: {
-    section,
     row: "with a transform module against without",
-    target: { least: 0.35 },
     subject: { ...mapped([mapping("pr", { transform: { module: "t.js" } })]), options: { files: { "transforms/t.js": MODULE } } },
     against: mapped([mapping("pr")]),
   },
   presets: {
-    section,
     row: `${allPresets.length} presets against one`,
-    target: { least: 0.91 },
     subject: withPresets(allPresets),
     against: withPresets([byHookToken("github")]),
   },
@@ -92,59 +74,81 @@ export const HOOK_ROWS: Record<string, HookRow> = {
 
 const start = ({ config = {}, options }: Subject) => startGateway(config, { ...options, workers: false });
 
-/** The p99 of the subject against that of the echo, beside the row itself. */
-const p99Row = (part: Section, row: string, one: Compared): Row => ({
-  section: part,
-  row,
-  value: one.p99Ratio,
-  target: { most: 2 },
-  moonshot: 1.5,
-  p99: one.p99,
-});
-type Section = Row["section"];
-type Compared = Awaited<ReturnType<typeof compare>>[number];
+/** Measures a server against the durable and the plain echo, with each number of connections. */
+function againstEchoes(side: Side, row: string, timing: Timing, connections: readonly number[] = [CONNECTIONS]): Promise<Row[]> {
+  return withServers([startDurableEcho(), startEcho()], async ([durable, plain]) => {
+    const { body, sign } = side;
+    const rows: Row[] = [];
+    for (const count of connections) {
+      const echo = { path: "/echo", body, ...(sign && { sign }), connections: count };
+      const sides = [
+        { ...echo, server: durable },
+        { ...echo, server: plain },
+        { ...side, connections: count },
+      ];
+      const [theirs = [], free = [], ours = []] = await floodInTurn(sides, timing);
+      rows.push(toRow({ row, connections: count }, ours, theirs, free));
+    }
+    return rows;
+  });
+}
 
-/** Measures one row. That of durable agents also gives the row of its p99. */
-export async function hookRow(name: string, timing: Timing): Promise<Row[]> {
-  const { subject, against, ...row } = HOOK_ROWS[name] as HookRow;
-  return withServers([start(subject), against === "echo" ? startEcho() : start(against)], async ([gateway, other]) => {
+/** Measures one row of `HOOK_ROWS`. */
+export function hookRow(name: string, timing: Timing): Promise<Row[]> {
+  const { subject, against, row, connections } = HOOK_ROWS[name] as HookRow;
+  return withServers([start(subject)], async ([gateway]) => {
     const ours = { ...subject, server: gateway };
-    const theirs = against === "echo" ? { ...ours, path: "/echo" } : against;
-    const [one] = await compare({ ...theirs, server: other }, [ours], timing);
-    if (!one) return [];
-    const p99 = name === "agent" ? [p99Row(section, "p99 of durable agent against the echo's p99", one)] : [];
-    return [toRow(one, row), ...p99];
+    if (against === "echo") return againstEchoes(ours, row, timing, connections);
+    return withServers([start(against)], async ([other]) => {
+      const [theirs = [], measured = []] = await floodInTurn([{ ...against, server: other }, ours], timing);
+      return [toRow({ row }, measured, theirs)];
+    });
   });
 }
 
-/** Agent hooks while workers carry out their runs, with a model that answers at once. */
-export async function withWorkers(timing: Timing): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (const body of [AGENT, AGENT_ALONE])
-    await withModel(async ({ config, reached }) =>
-      withServers([startGateway(config), startEcho()], async ([gateway, echo]) => {
-        const side = { path: "/hooks/agent", body };
-        let accepted = 0;
-        // Runs of one session follow each other: what a round leaves over would take minutes.
-        const settle = body === AGENT ? {} : { settle: (hooks: number) => reached((accepted += hooks)) };
-        const [one] = await compare({ ...side, path: "/echo", server: echo }, [{ ...side, ...settle, server: gateway }], timing);
-        const row =
-          body === AGENT
-            ? { row: "durable agent while workers run, all in one session", target: { least: 0.45 }, moonshot: 0.6 }
-            : { row: "durable agent while workers run, each in a session of its own" };
-        if (one) rows.push(toRow(one, { section, ...row }));
-      }),
-    );
-  return rows;
-}
+/** A gateway with workers whose model answers immediately; `settle` waits until the runs of its hooks have ended. */
+const withWorkers = <T>(work: (side: Side) => Promise<T>): Promise<T> =>
+  withModel(({ config, reached }) =>
+    withServers([startGateway(config)], ([server]) => {
+      let accepted = 0;
+      const settle = (hooks: number): Promise<void> => reached((accepted += hooks));
+      return work({ server, path: "/hooks/agent", body: AGENT_ALONE, settle });
+    }),
+  );
 
-/** Agent hooks with the store at `url`, and their p99. */
-export async function onPostgres(url: string, timing: Timing): Promise<Row[]> {
-  const part = "Hooks on PostgreSQL";
-  return withServers([startGateway({ store: { url } }, { workers: false }), startEcho()], async ([gateway, echo]) => {
-    const [one] = await compare({ ...AGENT_SIDE, path: "/echo", server: echo }, [{ ...AGENT_SIDE, server: gateway }], timing);
-    if (!one) return [];
-    const row = { section: part, row: "durable agent, one gateway", target: { least: 0.4 }, moonshot: 0.6 } as const;
-    return [toRow(one, row), p99Row(part, "p99 of durable agent, one gateway, against the echo's p99", one)];
-  });
-}
+/** Agent hooks while workers carry out their runs, each in a session of its own. */
+export const acceptWithRuns = (timing: Timing): Promise<Row[]> =>
+  withWorkers((side) => againstEchoes(side, "`POST /hooks/agent` while runs are carried out", timing, [16, 64]));
+
+const OPEN_LOOP_PER_SECOND = 300;
+/** A round has enough hooks for a 99th percentile. */
+const OPEN_LOOP_FACTOR = 5;
+
+/** Agent hooks that come at a fixed rate, while workers carry out their runs, beside the durable echo. */
+export const openLoop = ({ ms, rounds }: Timing): Promise<Row[]> =>
+  withWorkers((side) =>
+    withServers([startDurableEcho()], async ([durable]) => {
+      const perSecond = OPEN_LOOP_PER_SECOND;
+      const sides = [
+        { ...side, perSecond },
+        { server: durable, path: "/echo", body: side.body, perSecond },
+      ];
+      const measured = await floodInTurn(sides, { ms: ms * OPEN_LOOP_FACTOR, rounds });
+      return ["`POST /hooks/agent` with its run", "the durable echo"].flatMap((name, index) => {
+        const list = measured[index] ?? [];
+        const row = (what: string, read: (one: (typeof list)[number]) => number): Row => ({
+          row: `${name}: ${what}`,
+          value: medianBy(list, read),
+          unit: "ms",
+          errors: countErrors(list),
+        });
+        return [row("median", ({ p50 }) => p50), row("p99", ({ p99 }) => p99)];
+      });
+    }),
+  );
+
+/** Agent hooks with the store at `url`. */
+export const onPostgres = (url: string, timing: Timing): Promise<Row[]> =>
+  withServers([startGateway({ store: { url } }, { workers: false })], ([server]) =>
+    againstEchoes({ ...AGENT_SIDE, server }, "`POST /hooks/agent`", timing, [16, 64, 256]),
+  );

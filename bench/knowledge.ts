@@ -1,7 +1,7 @@
 /**
  * Documents indexed in a second, and the time of a search, on made-up text whose words are as frequent as in English
  * (Zipf). With `--text`, the documents are paragraphs of a file of text, and the questions are its sentences: of any language.
- * `npm run bench:knowledge -- [--documents 1000] [--chunks 50000] [--questions 200] [--text FILE] [--store postgres://…]`
+ * `npm run bench:knowledge -- [--documents 1000] [--chunks 50000] [--questions 200] [--text FILE] [--store postgres://…] [--json] [--write]`
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +15,8 @@ import { createKnowledge } from "../src/knowledge/knowledge.ts";
 import { scratchSchema } from "../plugins/postgres/scratch.ts";
 import { ENV, MODULE } from "../plugins/postgres/sql.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
+import { median, type Row } from "./measure.ts";
+import { getCircumstances, renderCircumstances, renderRows, writeRun } from "./results.ts";
 
 const { values } = parseArgs({
   options: {
@@ -24,15 +26,16 @@ const { values } = parseArgs({
     text: { type: "string" },
     store: { type: "string" },
     json: { type: "boolean" },
+    write: { type: "boolean" },
   },
 });
+if (values.write && (values.text ?? values.store) !== undefined)
+  throw new Error("docs/performance.md has the figures of made-up text in a file: --write takes neither --text nor --store");
 const DOCUMENTS = Number(values.documents);
 const CHUNKS = Number(values.chunks);
 const QUESTIONS = Number(values.questions);
 const LETTERS = 20_000;
 const VOCABULARY = 50_000;
-const AT_LEAST_A_SECOND = 100;
-const AT_MOST_MS = 50;
 
 /** Mulberry32: the same text in every run. */
 function random(seed: number): () => number {
@@ -93,6 +96,7 @@ function makeDocument(): Buffer {
   return Buffer.from(text.slice(0, LETTERS));
 }
 
+const circumstances = getCircumstances();
 const dir = mkdtempSync(join(tmpdir(), "rouse-bench-knowledge-"));
 const scratch = values.store === undefined ? undefined : await scratchSchema({ url: values.store });
 const common = { dir, clock: systemClock, log: createLogger("error"), config: knowledgeSchema.parse(undefined) };
@@ -116,8 +120,6 @@ async function addAll(documents: readonly Buffer[]): Promise<{ seconds: number; 
   return { seconds: (performance.now() - began) / 1000, chunks };
 }
 
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
-
 try {
   await knowledge.start();
   // The first one starts the processes that read.
@@ -134,22 +136,17 @@ try {
     await knowledge.search({ tenant: "bench", text: material.question() });
     times.push(performance.now() - began);
   }
-  const result = {
-    documentsASecond: Math.round(perSecond),
-    eventLoopDelayMs99: { indexing: indexingDelay, searching: delay.percentile(99) / 1e6 },
-    chunks,
-    searchMs: { p50: median(times), max: Math.max(...times) },
-  };
-  if (values.json) console.log(JSON.stringify(result, null, 2));
-  else {
-    console.log("| row | figure | wanted |\n|---|---|---|");
-    console.log(
-      `| documents of ${LETTERS.toLocaleString("en")} letters indexed a second | ${result.documentsASecond} | ≥ ${AT_LEAST_A_SECOND} |`,
-    );
-    console.log(`| search at ${chunks} chunks, p50 | ${result.searchMs.p50.toFixed(1)} ms | < ${AT_MOST_MS} ms |`);
-    const { indexing, searching } = result.eventLoopDelayMs99;
-    console.log(`| event loop held up meanwhile, p99 | ${indexing.toFixed(1)} ms indexing, ${searching.toFixed(1)} ms searching | – |`);
-  }
+  const count = (pieces: number): string => pieces.toLocaleString("en");
+  const rows: Row[] = [
+    { row: `documents of ${count(LETTERS)} letters indexed`, value: perSecond, unit: "a second" },
+    { row: `a search among ${count(chunks)} passages, median`, value: median(times), unit: "ms" },
+    { row: `a search among ${count(chunks)} passages, longest of ${QUESTIONS}`, value: Math.max(...times), unit: "ms" },
+    { row: "delay of the event loop, p99: indexing", value: indexingDelay, unit: "ms" },
+    { row: "delay of the event loop, p99: searching", value: delay.percentile(99) / 1e6, unit: "ms" },
+  ];
+  if (values.json) console.log(JSON.stringify({ ...circumstances, rows }, null, 2));
+  else console.log(`Measured on ${renderCircumstances(circumstances)}.\n\n${renderRows(rows)}`);
+  if (values.write) writeRun({ ...circumstances, sections: { Documents: rows } });
 } finally {
   await knowledge.close();
   await scratch?.drop();

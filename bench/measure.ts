@@ -2,32 +2,22 @@
 import type { LoadJob } from "./load.ts";
 import { load, TOKEN, type Server } from "./servers.ts";
 
-export type Section =
-  | "Hooks on SQLite"
-  | "Hooks on PostgreSQL"
-  | "Other programs"
-  | "Runs"
-  | "Limits"
-  | "Chats"
-  | "What if"
-  | "Start and memory";
-
 export interface Row {
-  section: Section;
   row: string;
+  /** So many callers wait for their answers at the same time. */
+  connections?: number;
   value: number;
   /** Absent for ratios. */
   unit?: "ms" | "s" | "MB" | "µs" | "a second";
-  target?: { least: number } | { most: number };
-  /** Beyond the target, in its direction. */
-  moonshot?: number;
+  /** The ratio to the plain echo, if `value` is the one to the durable echo. */
+  plain?: number;
   /** Requests or runs a second, the subject's and the reference's: only for comparison inside one run. */
   perSecond?: [number, number?];
   /** CPU time of one request, in microseconds. */
   cpuMicros?: [number, number?];
   /** Milliseconds. */
   p99?: [number, number?];
-  /** Answers that were no 2xx. */
+  /** Answers that were no 2xx, and requests without an answer. */
   errors?: number;
   /** What is measured, for the line below the table. */
   note?: string;
@@ -70,51 +60,46 @@ export async function alternate<T>(sides: readonly (() => Promise<T>)[], rounds:
 }
 
 /** A server, and what is posted to it. */
-export interface Side {
+export interface Side extends Pick<LoadJob, "path" | "body" | "sign" | "perSecond"> {
   server: Server;
-  path: string;
-  body: string;
-  sign?: NonNullable<LoadJob["sign"]>;
+  connections?: number;
   /** Resolves when nothing is left to do of so many more hooks, so that the next side has the machine for itself. */
   settle?(hooks: number): Promise<void>;
 }
 
-interface Measured {
+interface Flooded {
   perSecond: number;
   cpu: number;
+  p50: number;
   p99: number;
   errors: number;
 }
 
-async function flood({ server, settle, ...side }: Side, ms: number): Promise<Measured> {
+async function flood({ server, settle, ...side }: Side, ms: number): Promise<Flooded> {
   const before = server.cpuMicros();
-  const result = await load({ ...side, port: server.port, token: TOKEN, connections: CONNECTIONS, ms });
+  const result = await load({ connections: CONNECTIONS, ...side, port: server.port, token: TOKEN, ms });
   const cpu = (server.cpuMicros() - before) / Math.max(1, result.requests);
   await settle?.(result.requests - result.errors);
-  return { perSecond: (result.requests / result.ms) * 1000, cpu, p99: result.p99, errors: result.errors };
+  return { ...result, perSecond: (result.requests / result.ms) * 1000, cpu };
 }
 
-/** Against the reference. */
-interface Compared extends Required<Pick<Row, "perSecond" | "cpuMicros" | "p99" | "errors">> {
-  ratio: number;
-  p99Ratio: number;
-}
+/** Floods servers in turn. Returns what was measured of each, by round. */
+export const floodInTurn = (sides: readonly Side[], { ms, rounds }: Timing): Promise<Flooded[][]> =>
+  alternate(
+    sides.map((side) => () => flood(side, ms)),
+    rounds,
+  );
 
-/** Floods the reference and the subjects in turn. Returns each subject against the reference. */
-export async function compare(reference: Side, subjects: readonly Side[], { ms, rounds }: Timing): Promise<Compared[]> {
-  const sides = [reference, ...subjects].map((side) => () => flood(side, ms));
-  const [theirs = [], ...others] = await alternate(sides, rounds);
-  return others.map((ours) => ({
-    ratio: medianRatio(ours, theirs, ({ perSecond }) => perSecond),
-    p99Ratio: medianRatio(ours, theirs, ({ p99 }) => p99),
-    perSecond: medians(ours, theirs, ({ perSecond }) => perSecond),
+/** The row of a server against its reference, and against the plain echo if that was measured too. */
+export function toRow(row: Omit<Row, "value">, ours: readonly Flooded[], theirs: readonly Flooded[], plain?: readonly Flooded[]): Row {
+  const rate = ({ perSecond }: Flooded): number => perSecond;
+  return {
+    ...row,
+    value: medianRatio(ours, theirs, rate),
+    ...(plain && { plain: medianRatio(ours, plain, rate) }),
+    perSecond: medians(ours, theirs, rate),
     cpuMicros: medians(ours, theirs, ({ cpu }) => cpu),
     p99: medians(ours, theirs, ({ p99 }) => p99),
-    errors: countErrors(ours, theirs),
-  }));
-}
-
-/** The row of one comparison. */
-export function toRow({ ratio, perSecond, cpuMicros, p99, errors }: Compared, row: Omit<Row, "value">): Row {
-  return { ...row, value: ratio, perSecond, cpuMicros, p99, errors };
+    errors: countErrors(ours, theirs, plain ?? []),
+  };
 }

@@ -106,13 +106,19 @@ async function started(child: ChildProcess, cleanUp: () => void): Promise<Server
 }
 
 /** A server that stands beside this file. */
-export function startScript(name: string, args: readonly string[]): Promise<Server> {
+export function startScript(name: string, args: readonly string[], cleanUp: () => void = () => undefined): Promise<Server> {
   const script = join(ROOT, "bench", name);
-  return started(spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] }), () => undefined);
+  return started(spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] }), cleanUp);
 }
 
 /** The same server stack with no work at all. */
 export const startEcho = (): Promise<Server> => startScript("echo.ts", []);
+
+/** The same server stack with the least that a durable accept does, on a file of its own. */
+export function startDurableEcho(): Promise<Server> {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-bench-echo-"));
+  return startScript("durable-echo.ts", [join(dir, "records")], () => rmSync(dir, { recursive: true, force: true }));
+}
 
 const CLONE = join(ROOT, "bin/rouse.js");
 
