@@ -120,7 +120,7 @@ const withWorkers = <T>(work: (side: Side) => Promise<T>): Promise<T> =>
 export const acceptWithRuns = (timing: Timing): Promise<Row[]> =>
   withWorkers((side) => againstEchoes(side, "`POST /hooks/agent` while runs are carried out", timing, [16, 64]));
 
-const OPEN_LOOP_PER_SECOND = 300;
+export const OPEN_LOOP_PER_SECOND = 300;
 /** A round has enough hooks for a 99th percentile. */
 const OPEN_LOOP_FACTOR = 5;
 

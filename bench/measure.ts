@@ -48,11 +48,14 @@ export const medians = <T>(ours: readonly T[], theirs: readonly T[], read: (one:
 export const countErrors = (...sides: readonly (readonly { errors: number }[])[]): number =>
   sides.flat().reduce((sum, { errors }) => sum + errors, 0);
 
-/** Measures each in turn, round by round, after one round to warm up. Returns what was measured of each, by round. */
+/**
+ * Measures each in turn, round by round, after one round to warm up. Every second round goes backwards, so that none is
+ * always measured after the same one. Returns what was measured of each, by round.
+ */
 export async function alternate<T>(sides: readonly (() => Promise<T>)[], rounds: number): Promise<T[][]> {
   const measured: T[][] = sides.map(() => []);
   for (let round = 0; round <= rounds; round++)
-    for (const [index, measure] of sides.entries()) {
+    for (const [index, measure] of round % 2 === 0 ? sides.entries() : [...sides.entries()].toReversed()) {
       const one = await measure();
       if (round > 0) measured[index]?.push(one);
     }

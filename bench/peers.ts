@@ -1,7 +1,7 @@
 /** `npm run bench -- --peers --row peers`: programs that take hooks, and Rouse, against the durable and the plain echo. */
 import { AGENT } from "./bodies.ts";
 import { floodInTurn, toRow, type Row, type Side, type Timing } from "./measure.ts";
-import type { Peer, PeerSide } from "./peers/install.ts";
+import { untilIdle, type Peer, type PeerSide } from "./peers/install.ts";
 import { nodeRed, webhook } from "./peers/programs.ts";
 import { bullmq, pgBoss, restate } from "./peers/stores.ts";
 import { withSchema } from "./postgres.ts";
@@ -30,7 +30,9 @@ async function measure(peers: readonly Peer[], timing: Timing): Promise<Row[]> {
       const measured = found.flatMap(({ peer }, index): (Side & PeerSide)[] => {
         const server = servers[index];
         const counts = peer.stores ? CONNECTIONS.stores : CONNECTIONS.forgets;
-        return server && counts.includes(connections) ? peer.sides.map((side) => ({ ...side, server, body: AGENT, connections })) : [];
+        return server && counts.includes(connections)
+          ? peer.sides.map((side) => ({ ...side, server, body: AGENT, connections, settle: () => untilIdle(server) }))
+          : [];
       });
       const echo = { path: "/echo", body: AGENT, connections };
       const sides = [{ ...echo, server: durable }, { ...echo, server: plain }, ...measured];

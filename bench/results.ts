@@ -64,7 +64,8 @@ const renderDate = (date: string): string =>
 export function renderCircumstances({ date, commit, loadAverage: [busy = 0], rounds, seconds, ...machine }: Circumstances): string {
   const how = rounds === undefined ? "" : `; the median of ${rounds} rounds${seconds === undefined ? "" : ` of ${seconds} s`}`;
   const where = `${machine.cpus} × ${machine.cpuModel}, ${machine.memoryGb} GB, Node ${machine.node}`;
-  return `${renderDate(date)}, commit \`${commit}\`, on ${where}, load average before ${busy.toFixed(1)}${how}`;
+  const load = `load average before ${busy.toFixed(1)}${busy > machine.cpus / 2 ? " (busy with other work: ratios vary more)" : ""}`;
+  return `${renderDate(date)}, commit \`${commit}\`, on ${where}, ${load}${how}`;
 }
 
 function renderValue({ value, unit }: Row): string {

@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { createServer, type AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Side } from "../measure.ts";
 import { pause, toServer, type Server } from "../servers.ts";
 
 /** What is posted to a program, as a row. */
-export interface PeerSide extends Pick<Side, "path" | "settle"> {
+export interface PeerSide {
   row: string;
+  path: string;
   /** What the program does with a request. */
   note?: string;
 }
@@ -88,6 +88,17 @@ export async function startProgram({ name, command, port, env = {}, files = {}, 
   } catch (error) {
     await server.stop();
     throw error;
+  }
+}
+
+/** Resolves when a server uses at most a tenth of a processor: a program may work on what it has answered before. */
+export async function untilIdle({ cpuMicros }: Server): Promise<void> {
+  const STEP_MS = 100;
+  for (let known = cpuMicros(), quiet = 0; quiet < 2;) {
+    await pause(STEP_MS);
+    const now = cpuMicros();
+    quiet = now - known <= STEP_MS * 100 ? quiet + 1 : 0;
+    known = now;
   }
 }
 

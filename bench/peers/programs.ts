@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AGENT } from "../bodies.ts";
-import { pause, TOKEN } from "../servers.ts";
+import { TOKEN } from "../servers.ts";
 import { CACHE, findPort, installPackages, run, startProgram, type Peer } from "./install.ts";
 
 const NODE_RED = "5.0.7";
@@ -76,8 +76,6 @@ export const webhook: Peer = {
       row: "adnanh/webhook",
       note: "stores nothing; a trigger rule checks the token, and after the answer `/bin/true` starts with a value of the body.",
       path: PATH,
-      // The commands of the last requests end after their answers.
-      settle: () => pause(500),
     },
   ],
   prepare() {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pause, ROOT, startScript, type Server } from "../servers.ts";
+import { ROOT, startScript, type Server } from "../servers.ts";
 import { findPort, installPackages, joinServers, run, startProgram, type Peer } from "./install.ts";
 
 const BULLMQ = "6.7.0";
@@ -124,8 +124,6 @@ export const restate: Peer = {
       row: `Restate ${RESTATE}, calls that run`,
       note: "the same calls, due immediately; each runs a handler that does nothing.",
       path: "/Hooks/agent/send",
-      // The handlers of the last calls end after their answers.
-      settle: () => pause(1000),
     },
   ],
   prepare() {
