@@ -9,7 +9,7 @@ import type { Row } from "./measure.ts";
 /** Where, when and how rows were measured. */
 export interface Circumstances {
   date: string;
-  /** With `-dirty` if the checkout had other changes. */
+  /** With `-dirty` if what is measured had changes. */
   commit: string;
   cpus: number;
   cpuModel: string;
@@ -32,10 +32,13 @@ const FILE = join(import.meta.dirname, "results.json");
 
 export const readRuns = (): Run[] => (JSON.parse(readFileSync(FILE, "utf8")) as { runs: Run[] }).runs;
 
+/** The folders and files that decide what is measured. */
+const MEASURED = ["bench", "bin", "console", "mappings", "package.json", "package-lock.json", "plugins", "src"];
+
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
 export function getCircumstances(): Circumstances {
-  const changed = git("status", "--porcelain", "--", ".", ":!docs", ":!bench/results.json");
+  const changed = git("status", "--porcelain", "--", ...MEASURED, ":!bench/results.json");
   return {
     date: new Date().toISOString().slice(0, 10),
     commit: git("rev-parse", "--short", "HEAD") + (changed === "" ? "" : "-dirty"),
