@@ -16,7 +16,7 @@ import { scratchSchema } from "../plugins/postgres/scratch.ts";
 import { ENV, MODULE } from "../plugins/postgres/sql.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
 import { median, type Row } from "./measure.ts";
-import { getCircumstances, renderCircumstances, renderRows, writeRun } from "./results.ts";
+import { getCircumstances, renderCircumstances, renderMachine, renderRows, writeRun } from "./results.ts";
 
 const { values } = parseArgs({
   options: {
@@ -145,7 +145,7 @@ try {
     { row: "delay of the event loop, p99: searching", value: delay.percentile(99) / 1e6, unit: "ms" },
   ];
   if (values.json) console.log(JSON.stringify({ ...circumstances, rows }, null, 2));
-  else console.log(`Measured on ${renderCircumstances(circumstances)}.\n\n${renderRows(rows)}`);
+  else console.log(`${renderCircumstances(circumstances)}, on ${renderMachine(circumstances)}.\n\n${renderRows(rows)}`);
   if (values.write) writeRun({ ...circumstances, sections: { Documents: rows } });
 } finally {
   await knowledge.close();

@@ -3,7 +3,7 @@ import { GROUPS, type Context } from "./groups.ts";
 import { CONNECTIONS, type Row } from "./measure.ts";
 import { parseOptions, renderHelp, UsageError, type Options } from "./options.ts";
 import { hasPostgres } from "./postgres.ts";
-import { getCircumstances, renderCircumstances, renderRows, writeRun } from "./results.ts";
+import { getCircumstances, renderCircumstances, renderMachine, renderRows, writeRun } from "./results.ts";
 import { stopAll, withTimeLimit } from "./servers.ts";
 
 /** Four minutes are for starting, filling stores and installing, the rest for the rounds. */
@@ -55,7 +55,7 @@ async function measureGroups(options: Options): Promise<void> {
     const rows = [...sections].flatMap(([section, names]) => rowsOf(names).map((row) => ({ section, ...row })));
     console.log(JSON.stringify({ ...circumstances, connections: CONNECTIONS, rows }, null, 2));
   } else {
-    console.log(`Measured on ${renderCircumstances(circumstances)}.`);
+    console.log(`${renderCircumstances(circumstances)}, on ${renderMachine(circumstances)}.`);
     for (const [section, names] of sections) console.log(`\n## ${section}\n\n${renderRows(rowsOf(names))}`);
   }
   if (options.write) writeRun({ ...circumstances, sections: getWholeSections(measured) });

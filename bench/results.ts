@@ -64,11 +64,12 @@ export function writeRun(run: Run): void {
 const renderDate = (date: string): string =>
   new Date(date).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 
-export function renderCircumstances({ date, commit, loadAverage: [busy = 0], rounds, seconds, ...machine }: Circumstances): string {
-  const how = rounds === undefined ? "" : `; the median of ${rounds} rounds${seconds === undefined ? "" : ` of ${seconds} s`}`;
-  const where = `${machine.cpus} × ${machine.cpuModel}, ${machine.memoryGb} GB, Node ${machine.node}`;
-  const load = `load average before ${busy.toFixed(1)}${busy > machine.cpus / 2 ? " (busy with other work: ratios vary more)" : ""}`;
-  return `${renderDate(date)}, commit \`${commit}\`, on ${where}, ${load}${how}`;
+export const renderMachine = (run: Circumstances): string => `${run.cpus} × ${run.cpuModel}, ${run.memoryGb} GB, Node ${run.node}`;
+
+export function renderCircumstances({ date, commit, cpus: count, loadAverage: [load = 0], rounds, seconds }: Circumstances): string {
+  const busy = load > count / 2 ? " (busy with other work)" : "";
+  const how = rounds === undefined ? "" : `, ${rounds} rounds${seconds === undefined ? "" : ` of ${seconds} s`}`;
+  return `${renderDate(date)}, commit \`${commit}\`, load average before ${load.toFixed(1)}${busy}${how}`;
 }
 
 function renderValue({ value, unit }: Row): string {
@@ -89,7 +90,8 @@ export function renderRows(rows: readonly Row[]): string {
     ["of the plain echo", ({ plain }) => plain?.toFixed(2) ?? ""],
     ["CPU µs", ({ cpuMicros }) => renderPair(cpuMicros)],
     ["p99 ms", ({ p99 }) => renderPair(p99, 1)],
-    ["failed", ({ errors }) => String(errors ?? "")],
+    // Hardly ever does a request fail.
+    ["failed", ({ errors = 0 }) => (errors === 0 ? "" : String(errors))],
   ];
   const shown = columns.filter(([, read]) => rows.some((row) => read(row) !== ""));
   const notes = rows.flatMap(({ row, note }) => (note === undefined ? [] : [`- ${row}: ${note}`]));

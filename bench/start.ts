@@ -3,10 +3,10 @@ import { execFileSync } from "node:child_process";
 import { lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { median, medianRatio, medians, type Row } from "./measure.ts";
+import { median, medianRatio, type Row } from "./measure.ts";
 import { pause, ROOT, startGateway, withServers, type GatewayOptions } from "./servers.ts";
 
-async function startAndMemory(name: string, options: GatewayOptions = {}): Promise<Row[]> {
+async function startAndMemory(options: GatewayOptions): Promise<Row[]> {
   const ready: number[] = [];
   let rss = 0;
   for (let i = 0; i < 6; i++) {
@@ -19,8 +19,8 @@ async function startAndMemory(name: string, options: GatewayOptions = {}): Promi
     });
   }
   return [
-    { row: `${name}: time until hooks are accepted`, value: median(ready) / 1000, unit: "s" },
-    { row: `${name}: memory of an idle gateway`, value: rss, unit: "MB" },
+    { row: "time until hooks are accepted", value: median(ready) / 1000, unit: "s" },
+    { row: "memory of an idle gateway", value: rss, unit: "MB" },
   ];
 }
 
@@ -44,17 +44,14 @@ async function consoleRows(rounds: number, options: GatewayOptions): Promise<Row
       if (round >= 0) (mode === "off" ? off : on).push(measured);
     }
   }
-  const compare = (row: string, unit: string, read: (one: (typeof on)[number]) => number): Row => ({
-    row: `with the console ÷ with \`gateway.console: "off"\`: ${row}`,
+  const compare = (row: string, read: (one: (typeof on)[number]) => number): Row => ({
+    row: `${row}, with the console against without`,
     value: medianRatio(on, off, read),
-    note: `the medians are ${medians(on, off, read)
-      .map((one) => `${Math.round(one)} ${unit}`)
-      .join(" and ")}`,
   });
-  return [compare("time until hooks are accepted", "ms", ({ readyMs }) => readyMs), compare("idle memory", "MB", ({ rssMb }) => rssMb)];
+  return [compare("time until hooks are accepted", ({ readyMs }) => readyMs), compare("memory of an idle gateway", ({ rssMb }) => rssMb)];
 }
 
-/** A clone, and the package as users get it: packed, installed into an empty folder without optional dependencies, and started. */
+/** The package as users get it: packed, installed into an empty folder without optional dependencies, and started. */
 export async function startRows(rounds: number): Promise<Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-installed-"));
   const npm = (args: string[], cwd: string): string =>
@@ -69,8 +66,7 @@ export async function startRows(rounds: number): Promise<Row[]> {
       .reduce((sum, entry) => sum + lstatSync(join(entry.parentPath, entry.name)).blocks * 512, 0);
     const program = join(dir, "node_modules/rouse/bin/rouse.js");
     return [
-      ...(await startAndMemory("from a clone")),
-      ...(await startAndMemory("the installed package", { program })),
+      ...(await startAndMemory({ program })),
       ...(await consoleRows(rounds, { program })),
       {
         row: "installed size without optional dependencies",
