@@ -1,6 +1,7 @@
 /** What `npm run bench` measures, by the names of `--row`. */
 import { chatRows } from "./chat.ts";
 import { acceptWithRuns, HOOK_ROWS, hookRow, onPostgres, openLoop } from "./hooks.ts";
+import { isolationRows } from "./isolation.ts";
 import { limitsRows } from "./limits.ts";
 import type { Row, Timing } from "./measure.ts";
 import { peerRows } from "./peers.ts";
@@ -89,6 +90,12 @@ export const GROUPS: Record<string, Group> = {
     section: "Start and memory",
     about: "time to start, memory, installed size, and what the console adds",
     measure: ({ timing }) => startRows(timing.rounds),
+  },
+  isolation: {
+    section: "Attacked mappings",
+    about: "p99 of a hook while another mapping runs an attack",
+    measure: ({ timing }) => isolationRows(timing),
+    long: true,
   },
   "what-if": {
     section: "What if",

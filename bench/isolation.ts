@@ -33,11 +33,9 @@ export function isolationRows({ ms, rounds }: Timing): Promise<Row[]> {
     const worst = medians.reduce((one, other) => (other.p99 > one.p99 ? other : one));
     return [
       {
-        section: "Runs",
         row: "p99 of a hook while another mapping runs an attack",
         value: worst.p99,
         unit: "ms",
-        target: { most: 50 },
         p99: [worst.p99, median(quiet)],
         errors,
         note: `the worst of ${medians.length} attacks: ${medians.map(({ name, p99 }) => `${name} ${p99.toFixed(1)} ms`).join(", ")}`,
