@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { createBoundary } from "../../src/agent/boundary.ts";
 import { neutralise } from "../../src/agent/neutralise.ts";
 import type { TextPart } from "../../src/core/text.ts";
+import { expectProportional } from "../growth.ts";
 
 const OPEN = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g;
 const CLOSE = /<<<END_EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g;
@@ -155,19 +156,9 @@ describe("the boundary holds for every input", () => {
 
   it("takes a new id each time", () => expect(createBoundary().id).not.toBe(createBoundary().id));
 
-  it("needs time in proportion to the text's length", () => {
-    const seconds = (length: number): number => {
-      const before = process.cpuUsage();
-      for (const piece of HOSTILE) neutralise(piece.repeat(Math.ceil(length / piece.length)).slice(0, length));
-      const { user, system } = process.cpuUsage(before);
-      return (user + system) / 1e6;
-    };
-    seconds(16 * 1024);
-    const short = seconds(64 * 1024);
-    const long = seconds(256 * 1024);
-    // Four times the text; a square would be sixteen times the time.
-    expect(long).toBeLessThan(8 * short + 0.5);
-    expect(long / HOSTILE.length).toBeLessThan(1);
+  it("needs time in proportion to the text's length", async () => {
+    for (const piece of HOSTILE)
+      await expectProportional((length) => neutralise(piece.repeat(Math.ceil(length / piece.length)).slice(0, length)), 32 * 1024, piece);
   });
 
   it("is taken away for a hook that says so, and only there", () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cleanReply, createReplyCleaner } from "../../src/agent/links.ts";
+import { expectProportional } from "../growth.ts";
 import { findLive } from "./markdown-judge.ts";
 
 const disarm = (text: string): string => cleanReply(text).text;
@@ -289,19 +290,6 @@ describe("a stream", () => {
 });
 
 describe("a hostile text", () => {
-  /** The processor's time in milliseconds, the least of three runs. */
-  function cost(work: () => void): number {
-    const times = [1, 2, 3].map(() => {
-      const before = process.cpuUsage();
-      work();
-      const { user, system } = process.cpuUsage(before);
-      return (user + system) / 1000;
-    });
-    return Math.min(...times);
-  }
-  const whole = (text: string) => () => void disarm(text);
-  const streamed = (text: string) => () => void inPieces([...text]);
-
   it.each([
     "![",
     "<",
@@ -328,13 +316,9 @@ describe("a hostile text", () => {
     "<a b c d e f g h i j",
     "\n> > ",
     "[`<b>` ",
-  ])("of %j costs so much more as it is longer", (unit) => {
-    for (const work of [whole, streamed]) {
-      const text = (length: number): string => unit.repeat(Math.ceil(length / unit.length));
-      const short = cost(work(text(12_000)));
-      const long = cost(work(text(96_000)));
-      // Eight times the text: what grows with the square would take 64 times as long. Short times say little.
-      expect(long < 60 || long / short < 28, `${short} ms, then ${long} ms`).toBe(true);
-    }
+  ])("of %j takes time in proportion to its length", async (unit) => {
+    const text = (length: number): string => unit.repeat(Math.ceil(length / unit.length));
+    await expectProportional((length) => disarm(text(length)), 12_000);
+    await expectProportional((length) => inPieces([...text(length)]), 12_000);
   });
 });

@@ -136,12 +136,11 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
     const served = await open();
     const server = createServer(served.config);
     await server.tools(AbortSignal.timeout(20_000));
-    const startedAt = Date.now();
-    const call = { tool: "trigger-long-running-operation", input: { duration: 50, steps: 2 }, callId: "c1" };
-    const made = server.call({ ...call, signal: AbortSignal.timeout(60_000) });
+    // Much longer than the test may take.
+    const call = { tool: "trigger-long-running-operation", input: { duration: 600, steps: 2 }, callId: "c1" };
+    const made = server.call({ ...call, signal: new AbortController().signal });
     setTimeout(() => void served.kill(), 500);
     await expect(made).rejects.toBeInstanceOf(OutcomeUnknownError);
-    expect(Date.now() - startedAt).toBeLessThan(30_000);
     await server.close();
   });
 });

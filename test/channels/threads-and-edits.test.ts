@@ -178,7 +178,7 @@ it("telegram: each topic of a forum is a thread, General too, and nothing else i
   write("/new", topic);
   write("/new@other_bot", topic);
   write(`/new@${BOT.username}`, topic);
-  await expect.poll(() => host.received.length + host.skipped.length, { timeout: 5000 }).toBe(8);
+  await expect.poll(() => host.received.length + host.skipped.length).toBe(8);
   const place = { to: "-1009876543210", from: "42", direct: false };
   expect(host.received).toMatchObject([
     { ...place, text: "in a topic", thread: "7", addressed: false },
@@ -199,12 +199,12 @@ it("discord: threads are followed if the application may have the text of messag
   const { channel } = await openChannel("discord", { token: server.token, apiUrl: server.url });
   const host = testHost();
   const written = { type: 0, author: { id: USER }, mentions: [], attachments: [], guild_id: "1", channel_id: THREAD };
-  const isUp = () => expect.poll(() => host.states.at(-1), { timeout: 8000 }).toEqual({ ok: true, message: "receiving" });
+  const isUp = () => expect.poll(() => host.states.at(-1)).toEqual({ ok: true, message: "receiving" });
 
   const first = listening(channel, host);
   await isUp();
   server.push({ ...written, id: "11", content: "canary-without-the-intent" });
-  await expect.poll(() => host.skipped, { timeout: 5000 }).toEqual([{ id: "11", skipped: "the message has no text" }]);
+  await expect.poll(() => host.skipped).toEqual([{ id: "11", skipped: "the message has no text" }]);
   await first.stop();
 
   server.givesContent = true;
@@ -214,7 +214,7 @@ it("discord: threads are followed if the application may have the text of messag
   server.push({ ...written, id: "12", content: "in a thread" });
   server.push({ ...written, id: "13", channel_id: "800000000000000003", content: "in a channel" });
   server.push({ ...written, id: "14", channel_id: DIRECT, guild_id: undefined, content: "direct" });
-  await expect.poll(() => host.received.length, { timeout: 5000 }).toBe(2);
+  await expect.poll(() => host.received.length).toBe(2);
   expect(host.received).toMatchObject([
     { id: "12", to: THREAD, text: "in a thread", addressed: false },
     { id: "14", to: DIRECT, text: "direct", direct: true },
@@ -228,7 +228,7 @@ it("discord: threads are followed if the application may have the text of messag
   const third = listening(channel, host);
   await isUp();
   server.push({ ...written, id: "15", content: "after a restart" });
-  await expect.poll(() => host.received.at(-1), { timeout: 5000 }).toMatchObject({ id: "15", addressed: false });
+  await expect.poll(() => host.received.at(-1)).toMatchObject({ id: "15", addressed: false });
   await third.stop();
   server.givesContent = false;
   host.states.length = 0;

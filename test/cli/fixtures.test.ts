@@ -151,16 +151,15 @@ describe("a fresh checkout", () => {
     platform: { apiKeys: [{ id: "web", key: "${WEB_KEY}" }] },
   };
 
-  /** Runs a program that ends when it uses the network; `cpu` is its processor time in seconds. */
+  /** Runs a program that ends when it uses the network. */
   function runAlone(args: string[], env: Record<string, string> = {}) {
     const preload = ["--conditions=rouse-source", "--import", join(import.meta.dirname, "no-network-child.ts")];
     const all = { PATH: process.env["PATH"], ...env };
     const { status, stdout, stderr } = spawnSync(process.execPath, [...preload, ...args], { cwd: cli.dir, env: all, encoding: "utf8" });
-    const [, err = "", cpu] = /^([^]*)cpu seconds: (\S+)\n$/.exec(stderr) ?? [];
-    return { status, out: stdout, err, cpu: Number(cpu) };
+    return { status, out: stdout, err: stderr };
   }
 
-  it("runs 200 fixtures without secrets, network and state in under 3 seconds, and leaves no file behind", async () => {
+  it("runs 200 fixtures without secrets, network and state, and leaves no file behind", async () => {
     const module = { id: "made", match: { path: "made" }, transform: { module: "a.ts" } };
     await cli.write("rouse.json5", { ...secrets, hooks: { ...secrets.hooks, mappings: [...secrets.hooks.mappings, module] } });
     for (const folder of ["transforms", ".home", ".temp"]) await mkdir(join(cli.dir, folder));
@@ -180,9 +179,8 @@ describe("a fresh checkout", () => {
     const before = await list();
     const home = join(cli.dir, ".home");
     const places = { HOME: home, XDG_STATE_HOME: home, XDG_CACHE_HOME: home, TMPDIR: join(cli.dir, ".temp") };
-    const { cpu, ...ended } = runAlone([join(import.meta.dirname, "../../bin/rouse.js"), "test"], places);
+    const ended = runAlone([join(import.meta.dirname, "../../bin/rouse.js"), "test"], places);
     expect(ended).toEqual({ status: 0, out: "200 fixtures: 200 as expected\n", err: "" });
-    expect(cpu).toBeLessThan(3);
     expect(await list()).toEqual(before);
   });
 

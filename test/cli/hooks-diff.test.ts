@@ -351,10 +351,7 @@ describe("rouse hooks diff", () => {
   it("runs at the lowest priority, and Ctrl-C ends it at once", async () => {
     await fresh();
     mkdirSync(join(world.cli.dir, "transforms"));
-    writeFileSync(
-      join(world.cli.dir, "transforms", "slow.js"),
-      "export default () => new Promise((done) => setTimeout(() => done(null), 500));",
-    );
+    writeFileSync(join(world.cli.dir, "transforms", "slow.js"), "export default () => new Promise(() => undefined);");
     await world.keep(...Array.from({ length: 60 }, (_, index) => order(index)));
     await world.cli.write("next.json5", world.config([{ ...ORDER, transform: { module: "slow.js" } }]));
     const program = fileURLToPath(new URL("../../bin/rouse.js", import.meta.url));
@@ -363,10 +360,8 @@ describe("rouse hooks diff", () => {
     const ended = once(child, "exit");
     while (getPriority(child.pid) !== 19) await new Promise((done) => setTimeout(done, 20));
     await new Promise((done) => setTimeout(done, 300));
-    const at = performance.now();
     child.kill("SIGINT");
     expect(await ended).toEqual([null, "SIGINT"]);
-    expect(performance.now() - at).toBeLessThan(20_000);
   });
 });
 

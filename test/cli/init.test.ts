@@ -124,10 +124,8 @@ const file = (name: string): string => readFileSync(join(cli.dir, name), "utf8")
 
 describe("rouse init for a sender that signs", () => {
   it("makes the secret, refers to it, prints what to register, and shows a reply to a signed event", async () => {
-    const started = Date.now();
     const { code, out, err } = await cli.rouse(["init", "--preset", "github"]);
     expect([code, err]).toEqual([0, ""]);
-    expect(Date.now() - started).toBeLessThan(60_000);
     const secret = file(".rouse/secrets/github").trim();
     expect(statSync(join(cli.dir, ".rouse/secrets/github")).mode & 0o777).toBe(0o600);
     expect(JSON5.parse<{ hooks: { presets: unknown } }>(file("rouse.json5")).hooks.presets).toEqual([

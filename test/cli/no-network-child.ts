@@ -17,7 +17,3 @@ dgram.Socket.prototype.bind = refuse;
 dgram.Socket.prototype.send = refuse;
 dns.lookup = refuse as unknown as typeof dns.lookup;
 dns.promises.lookup = refuse;
-process.on("exit", () => {
-  const { user, system } = process.cpuUsage();
-  writeSync(2, `cpu seconds: ${(user + system) / 1e6}\n`);
-});

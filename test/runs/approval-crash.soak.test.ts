@@ -203,7 +203,7 @@ describePostgres("three gateways on one database", () => {
     // Each takes as long as the leases of those that were killed.
     const points = POINTS.filter(
       ({ agent, index, moment, ms = 5 }) => agent === "post" && index === 1 && ms === 5 && !moment.startsWith("model"),
-    ).filter((_, at) => at % scale(2, 1) === 0);
+    ).filter((_, at) => scale(at === 2 || at === 4, true));
     for (const point of points) {
       const kill = async (): Promise<void> => {
         const victims = gateways.splice(0, 2);

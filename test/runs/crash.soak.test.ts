@@ -136,7 +136,7 @@ describePrivatePostgres("three gateways on one database", () => {
   }
 
   it("are killed at each point of a turn: another goes on, sends no e-mail twice and loses none", { timeout: 600_000 }, async () => {
-    const points = AGENTS.flatMap((agent) => POINTS.map((point) => ({ ...point, agent }))).filter((_, at) => at % scale(8, 1) === 0);
+    const points = AGENTS.flatMap((agent) => POINTS.map((point) => ({ ...point, agent }))).filter((_, at) => at % scale(11, 1) === 0);
     // A fleet waits most of the time, for the leases of those that were killed.
     const parts = Array.from({ length: FLEETS }, (_, part) => points.filter((_point, at) => at % FLEETS === part));
     const came = await Promise.all(parts.map(killFleet));

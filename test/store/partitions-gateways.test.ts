@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { newId } from "../../src/core/ids.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
 import { DAY, event, HOUR, KEEP } from "../../src/testing/store/make.ts";
@@ -47,13 +47,11 @@ describePostgres("gateways and the partitions of PostgreSQL's tables", () => {
   it("sweep at once beside a long reader and accept meanwhile; the sweep after it drops what was read", { timeout: 120_000 }, async () => {
     const handles = [await open(), await open(), await open()];
     const { parts, over, waits } = await fillYesterday(handles[0]!);
-    let [accepted, slowest, on] = [0, 0, true];
+    let [accepted, on] = [0, true];
     const accepting = Promise.all(
       handles.map(async (handle) => {
         for (; on; accepted++) {
-          const begun = performance.now();
           await accept(handle, Date.now());
-          slowest = Math.max(slowest, performance.now() - begun);
           await new Promise((done) => setTimeout(done, 5));
         }
       }),
@@ -63,6 +61,9 @@ describePostgres("gateways and the partitions of PostgreSQL's tables", () => {
       await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events, steps, tool_calls");
       await sweepAll();
       expect(await tables()).toEqual(expect.arrayContaining(parts));
+      // Hooks wait behind a sweep that waits for a lock for half a second, and not for the reader.
+      const before = accepted;
+      await vi.waitFor(() => expect(accepted).toBeGreaterThan(before + 50));
       await client.query("COMMIT");
     });
     await sweepAll();
@@ -70,9 +71,6 @@ describePostgres("gateways and the partitions of PostgreSQL's tables", () => {
     await accepting;
     const left = await tables();
     expect(parts.filter((name) => left.includes(name))).toEqual([]);
-    expect(accepted).toBeGreaterThan(50);
-    // Hooks wait behind a sweep that waits for a lock: for half a second.
-    expect(slowest).toBeLessThan(2500);
     expect(await ask("SELECT count(*)::int AS n FROM events")).toEqual([{ n: accepted + 1 }]);
     expect(await handles[1]!.store.counts()).toMatchObject({ "events.accepted": accepted + 1 });
     expect((await shown(handles[2]!, [waits]))[0]?.steps).toHaveLength(1);

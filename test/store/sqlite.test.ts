@@ -379,7 +379,7 @@ describe("a flood of hooks", () => {
       while (flood) await store.accept(event({ actions: [runAction()] }));
     })();
     const started = performance.now();
-    while (ready < 2 && performance.now() - started < 5000) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (ready < 2 && performance.now() - started < 30_000) await new Promise((resolve) => setTimeout(resolve, 10));
     flood = false;
     await flooding;
     expect(ready).toBeGreaterThanOrEqual(2);

@@ -43,13 +43,11 @@ describe("a gateway that does not use exactly what was checked", () => {
   ])("gets the file back as it was, with the reason, when it %s", async (_name, reload, reason) => {
     let calls = 0;
     // The second call is the one after the file went back.
-    const begun = performance.now();
     const landed = landWith(() => (++calls === 1 ? reload() : Promise.resolve({ ok: true, hash: "before" })));
     await expect(landed).rejects.toMatchObject({
       code: "not_landed",
       message: expect.stringMatching(new RegExp(`rouse.json5 was changed, but .*${reason}.*; it was put back as it was`)),
     });
-    expect(performance.now() - begun).toBeLessThan(15_000);
     expect([read(), calls, readdirSync(join(dir, ".rouse/config-versions"))]).toEqual([CONFIG, 2, []]);
   });
 

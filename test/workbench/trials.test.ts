@@ -89,25 +89,18 @@ describe("a trial", () => {
     expect((await world.admin("/admin/v1/trials/acme", { method: "DELETE" })).status).toBe(404);
   });
 
-  it("does not slow hooks with a slow draft: what it cannot follow is counted and left out", async () => {
+  it("lets no hook wait for a slow draft: what it cannot follow is counted and left out", async () => {
     await createTrialWorld({
       workers: false,
       files: {
-        "transforms/slow.ts": "export default () => new Promise((resolve) => setTimeout(() => resolve(null), 1500));\n",
+        "transforms/slow.ts": "export default () => new Promise((resolve) => setTimeout(() => resolve(null), 60_000));\n",
         "mappings/drafts/acme.json": { id: "acme", mappings: [{ ...DRAFT.mappings[0], transform: { module: "slow.ts" } }] },
       },
     });
     await trial("POST", "/acme");
-    const times: number[] = [];
-    for (let n = 0; n < 300; n++) {
-      const begun = performance.now();
-      expect((await world.post("/hooks/acme", { type: "order", n })).status).toBe(200);
-      times.push(performance.now() - begun);
-    }
-    expect(Math.max(...times)).toBeLessThan(1000);
-    const counts = await trial();
-    expect(Number(counts["dropped"])).toBeGreaterThan(150);
-    expect(Number(counts["events"])).toBeLessThan(50);
+    for (let n = 0; n < 300; n++) expect((await world.post("/hooks/acme", { type: "order", n })).status).toBe(200);
+    // All were answered before the draft had an end of the first of them.
+    expect(await trial()).toMatchObject({ events: 0, dropped: expect.toSatisfy((dropped: number) => dropped > 150) as number });
   });
 
   it("follows the config, and ends when the draft is changed, dropped or has landed", async () => {

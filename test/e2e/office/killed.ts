@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../../bench/simulate/random.ts";
 import { startProgram, type Program } from "../program.ts";
 import { Day, type Size } from "./day.ts";
+import { isListening } from "./run.ts";
 import { judge } from "./verdict.ts";
 
 const ROUSE = resolve(import.meta.dirname, "../../../bin/rouse.js");
@@ -54,11 +55,10 @@ class Mortal {
   }
 }
 
-/** What is written before the first connection stands is for no gateway. */
 async function listens(mortal: Mortal): Promise<void> {
   for (let ready = 0; ready < 3; await sleep(50)) {
     const { body } = await mortal.admin<{ status: { services: { ok: boolean; message: string }[] } }>("/status");
-    ready = body.status.services.filter(({ ok, message }) => ok && message !== "starting").length;
+    ready = body.status.services.filter(isListening).length;
   }
 }
 

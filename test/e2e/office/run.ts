@@ -33,6 +33,10 @@ export class DayClock implements Clock {
   }
 }
 
+/** Whether a service of the gateway listens: what is written before that is for no gateway. */
+export const isListening = ({ ok, message }: { ok: boolean; message: string }): boolean =>
+  ok && !["starting", "another gateway runs it"].includes(message);
+
 /** Waits until nothing is under way at the gateway. */
 const rest = (world: World): Promise<unknown> =>
   world.until(async () => {
@@ -65,12 +69,7 @@ export async function passDay(size: Size, store: object = {}) {
   });
   try {
     const here = (world = await createWorld({ config: { ...day.config(), ...store }, clock, logLevel: "warn" }));
-    await here.until(
-      async () =>
-        (await here.admin("/admin/v1/status")).body.status.services.filter(
-          ({ ok, message }: { ok: boolean; message: string }) => ok && message !== "starting",
-        ).length === 3,
-    );
+    await here.until(async () => (await here.admin("/admin/v1/status")).body.status.services.filter(isListening).length === 3);
     const approve = async (code: string): Promise<void> => {
       const answer = await here.admin(`/admin/v1/pairings/${code}`, { method: "POST", body: '{"verdict":"approve"}' });
       if (answer.status !== 200) throw new Error(`the code ${code} was answered ${answer.status}`);
